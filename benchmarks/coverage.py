@@ -58,12 +58,12 @@ CASES = {
 def prepare(folder: Path) -> None:
     """Read the data sets and write them as plain arrays."""
     from g2n2.data.catalogue import load_dataset
-    from g2n2.data.files import find_file
+    from g2n2.data.files import DataFile
     from g2n2.data.reading import read_with
 
     qm9 = load_dataset("qm9", options={"targets": ("gap",), "energy_unit": "meV"})
     chosen = np.sort(np.random.default_rng(0).permutation(len(qm9))[:20_000])
-    table = find_file("Lipophilicity.csv", None, "moleculenet")
+    table = DataFile("MoleculeNet", "Lipophilicity.csv", "moleculenet").find(None)
     assert table is not None, "Lipophilicity.csv is not in $G2N2_DATA"
     sets = {
         "qm9": qm9.select(chosen),

@@ -1,6 +1,7 @@
 """How long from nothing to an error of 10 meV for U₀ of QM9, on validation molecules.
 
     python benchmarks/speedrun.py run results/speedrun/NAME.json [--cache FILE] [--epochs 80]
+        [--rate 0.002] [--batch 64]
     python benchmarks/speedrun.py table      # writes the table of benchmarks/speedrun.md
 
 The clock starts before anything is imported, so it counts imports, reading the data, compiling and
@@ -33,7 +34,7 @@ class GoalReached(Exception):
     """Ends the run from a callback."""
 
 
-def run(out: Path, cache: str | None, epochs: int, limit: int, goal: float) -> None:
+def run(out: Path, cache: str | None, goal: float, **settings: Any) -> None:
     """Train until the goal is reached or the epochs are over; write a record."""
     import torch
 
@@ -48,9 +49,8 @@ def run(out: Path, cache: str | None, epochs: int, limit: int, goal: float) -> N
         target=("u0",),
         options={**options, **({"cache": cache} if cache else {})},
         references=True,
-        epochs=epochs,
-        limit=limit,
         precision="bf16" if gpu else "32",
+        **settings,
     )
     curve: list[tuple[float, float]] = []
 
@@ -71,7 +71,7 @@ def run(out: Path, cache: str | None, epochs: int, limit: int, goal: float) -> N
         "reached": reached,
         "goal (meV)": goal,
         "validation MAE (meV)": curve[-1][1],
-        "epochs": [len(curve), epochs],
+        "epochs": [len(curve), config.epochs],
         "curve": curve,
         "config": replace(config, options=options).as_dict(),
         "made_with": provenance(torch.device("cuda" if gpu else "cpu")),
@@ -108,12 +108,15 @@ def main() -> None:
     running.add_argument("out", type=Path)
     running.add_argument("--cache")
     running.add_argument("--epochs", type=int, default=80)
+    running.add_argument("--rate", type=float, help="learning rate, if not the recipe's")
+    running.add_argument("--batch", type=int, help="molecules in a step, if not the recipe's")
     running.add_argument("--limit", type=int, default=0, help="molecules, to try the script")
     running.add_argument("--goal", type=float, default=GOAL, help="meV")
     commands.add_parser("table")
     given = parser.parse_args()
     if given.command == "run":
-        run(given.out, given.cache, given.epochs, given.limit, given.goal)
+        names = ("epochs", "rate", "batch", "limit")
+        run(given.out, given.cache, given.goal, **{name: getattr(given, name) for name in names})
         return
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}", encoding="utf-8")

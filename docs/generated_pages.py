@@ -10,16 +10,14 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
-from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import typer
 from typer.models import OptionInfo, ParameterInfo
 
-from g2n2.cli import GROUPS, MODULES
-from g2n2.training.config import BELOW, CHOICES, RANGES, RECIPES, RunConfig
+from g2n2.cli import GROUPS, MODULES, functions_of
+from g2n2.training.config import BELOW, CHOICES, RANGES, RunConfig
+from g2n2.training.recipes import RECIPES
 
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generated_pages.py from the code: change it there. -->\n\n"
@@ -121,14 +119,7 @@ def command_page() -> str:
 
 def _commands() -> dict[str, Callable[..., Any]]:
     """The function of each command."""
-    every = typer.Typer()
-    for module in MODULES:
-        import_module(f"g2n2.cli.{module}").register(every)
-    return {
-        command.name or command.callback.__name__: command.callback
-        for command in every.registered_commands
-        if command.callback is not None
-    }
+    return {name: call for module in MODULES for name, call in functions_of(module).items()}
 
 
 def _parameters(command: Callable[..., Any]) -> Iterator[tuple[str, Any, Any, ParameterInfo]]:
@@ -148,10 +139,8 @@ def _parameter(name: str, kind: Any, default: Any, info: ParameterInfo) -> str:
     elif kind in (bool, bool | None) and default is not False:
         spelled += f" / --no-{name.replace('_', '-')}"
     members = [part for part in get_args(kind) if part is not type(None)]
+    kind = members[0] if type(None) in get_args(kind) else kind
     choices = get_args(kind) if get_origin(kind) is Literal else ()
-    kind = members[0] if members and not choices and get_origin(kind) is not list else kind
-    if inspect.isclass(kind) and issubclass(kind, Enum):
-        choices = tuple(member.value for member in kind)
     if info.metavar:
         value = info.metavar.strip("[]").replace("|", ", ")
     elif choices:
@@ -168,7 +157,7 @@ def _parameter(name: str, kind: Any, default: Any, info: ParameterInfo) -> str:
         shown = "required"
     else:
         missing = default is None or default is False or default == ""
-        shown = "" if missing else _plain(getattr(default, "value", default))
+        shown = "" if missing else _plain(default)
     meaning, said = info.help or "", ""
     if meaning.endswith("]"):
         meaning, _, said = meaning[:-1].rpartition(" [")

@@ -8,11 +8,11 @@ the same tests on compiled kernels.
 import gc
 import os
 from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
-
-from built_qm9 import build_once
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
@@ -57,15 +57,11 @@ class Counted:
 def launches(monkeypatch):
     """How often each kernel has been launched, by its name."""
     pytest.importorskip("triton", reason="the kernels need triton")
-    from g2n2.ops.absolute_error import kernels as absolute_error
-    from g2n2.ops.adam import kernels as adam
-    from g2n2.ops.gathering import kernels as gathering
+    from g2n2.ops import absolute_error, adam, gathering, sums, tiled_rules
     from g2n2.ops.pair_mlp import kernels as pair_mlp
     from g2n2.ops.pooling import kernels as pooling
     from g2n2.ops.rule_kernels import kernels as rule_kernels
     from g2n2.ops.selecting import kernels as selecting
-    from g2n2.ops.sums import kernels as sums
-    from g2n2.ops.tiled_rules import kernels as tiled_rules
 
     counts = Counter()
     families = (absolute_error, adam, pair_mlp, gathering, pooling, rule_kernels, selecting)
@@ -110,6 +106,14 @@ def bfloat16_in_the_interpreter(monkeypatch):
 
 @pytest.fixture(scope="session")
 def built_qm9(tmp_path_factory):
-    """All of QM9; G2N2_QM9_CACHE may name a cache that is there already."""
+    """All of QM9, built once for all workers; G2N2_QM9_CACHE may name a cache that is there."""
+    if cache := os.environ.get("G2N2_QM9_CACHE"):
+        return Path(cache)
+    for package in ("qm9pack", "rdkit"):
+        if find_spec(package) is None:
+            pytest.skip(f"QM9 comes with the package {package}, which is not installed")
+    from g2n2.data.qm9 import qm9_cache
+
     folder = tmp_path_factory.getbasetemp()
-    return build_once(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+    shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    return qm9_cache(shared / "qm9.cache", progress=False)

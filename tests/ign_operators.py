@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from g2n2.errors import DataError, GrammarError
 from g2n2.language.parsing import TERM_NAMES, parse
 from g2n2.language.terms import Term
 
@@ -74,7 +73,6 @@ def basis_term(p: int, texts: Mapping[int, str] = CORRECTED) -> Term:
 
     The printed B6 is not conformable: reading it is a SortError.
     """
-    _check(p)
     # Names are matched longest first, so B1 never shadows B13.
     earlier = {f"B{q}": basis_term(q) for q in range(1, p) if f"B{q}" in texts[p]}
     return parse(texts[p], {**TERM_NAMES, **earlier})
@@ -82,10 +80,7 @@ def basis_term(p: int, texts: Mapping[int, str] = CORRECTED) -> Term:
 
 def partition_operator(p: int, matrix: npt.ArrayLike) -> npt.NDArray[Any]:
     """`B_p ·̃ N` by its definition: the reference the terms are compared with."""
-    _check(p)
     values = np.asarray(matrix)
-    if values.ndim != 2 or values.shape[0] != values.shape[1]:
-        raise DataError(f"N must be a square matrix, got shape {list(values.shape)}")
     n = values.shape[0]
     blocks = PARTITIONS[p].split()
     index = dict(zip("ijkl", np.ogrid[:n, :n, :n, :n], strict=True))
@@ -97,8 +92,3 @@ def partition_operator(p: int, matrix: npt.ArrayLike) -> npt.NDArray[Any]:
     mat = tensor.reshape(n * n, n * n).astype(values.dtype)
     result: npt.NDArray[Any] = (mat @ values.reshape(n * n)).reshape(n, n)
     return result
-
-
-def _check(p: int) -> None:
-    if p not in PARTITIONS:
-        raise GrammarError(f"2-IGN has the operators B1 to B15, not B{p}")

@@ -10,7 +10,7 @@ import sys
 import torch
 
 from g2n2.compiler.grammar_to_plan import undefined_supports
-from g2n2.data.batch import LARGE, dense, sparse
+from g2n2.data.batch import LARGE, GraphBatch
 from g2n2.grammars.catalogue import catalogue
 from g2n2.nn.memory_budget import estimate
 from g2n2.nn.model import GrammarGNN
@@ -41,10 +41,12 @@ def ratio(model: GrammarGNN, device: str, training: bool, room: int) -> float:
         ends = torch.randint(0, nodes, (2, count), device=device)
         ends = torch.cat([ends, ends.flip(0)], 1)
         owner = (torch.arange(count, device=device) * GRAPHS // count).repeat(2)
-        make = sparse if model.columns_only and nodes >= LARGE else dense
         sizes = torch.full((GRAPHS,), nodes, device=device)
         features = torch.ones(GRAPHS * nodes, 1, device=device)
-        batch = make(sizes, owner, ends, nodes=features, directed=False)
+        sparse = model.columns_only and nodes >= LARGE
+        batch = GraphBatch.from_edges(
+            sizes, owner, ends, nodes=features, directed=False, sparse=sparse
+        )
         with torch.set_grad_enabled(training):
             outputs = model(batch).sum()
         if training:

@@ -9,7 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
+from cases import UNMARKED
+from g2n2.compiler.grammar_to_plan import undefined_supports
 from g2n2.data.batch import GraphBatch
+from g2n2.language.sorts import M
+from g2n2.nn import GrammarGNN
+from g2n2.nn.supports import SpectralSupports
 
 SIZES = (1, 2, 7, 29)
 
@@ -71,3 +76,19 @@ class Powers(nn.Module):
     def forward(self, adjacency: Tensor, mask: Tensor) -> Tensor:
         square = adjacency @ adjacency
         return torch.stack([adjacency, square, square @ adjacency], dim=-1)
+
+
+def catalogue_network(grammar: str, **options: object) -> GrammarGNN:
+    """A network of one layer of a grammar of the catalogue, with every feature it takes."""
+    torch.manual_seed(2)
+    chosen = UNMARKED[grammar]
+    named = undefined_supports(chosen)
+    given = {
+        "node_features": 2,
+        "edge_features": int(any(rule.head == M for rule in chosen.rules)),
+        "width": 3,
+        "layers": 1,
+        "decision": (4,),
+        "supports": SpectralSupports(len(named)) if named else None,
+    }
+    return GrammarGNN(chosen, **{**given, **options})

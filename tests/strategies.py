@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from g2n2.grammars.grammar import Grammar
-from g2n2.language.evaluation import evaluate_mod
 from g2n2.language.operations import OPERATIONS, POINTWISE
 from g2n2.language.sorts import SORTS, M, R, Sort, V
 from g2n2.language.terms import (
@@ -82,7 +81,6 @@ class Vocabulary:
         return all(s in self.least for s in sorts) and sum(self.least[s] for s in sorts) <= budget
 
 
-MULTILINEAR_TERMS = Vocabulary(leaves=(A, ONE, IDENTITY, *FREE))
 LINEAR_TERMS = Vocabulary(LINEAR, (A, ONE, IDENTITY, HOLLOW, *FREE), NUMBERS)
 ALL_TERMS = Vocabulary(
     EVERYTHING, (A, ONE, IDENTITY, HOLLOW, Number(Fraction(1)), *FREE), NUMBERS, FUNCTIONS
@@ -141,18 +139,6 @@ def random_inputs(rng: Random, n: int, assume: str) -> tuple[Matrix, dict[str, M
         np.fill_diagonal(a, 0)
     shapes = {M: (n, n), V: (n, 1), R: (1, n)}
     return a, {leaf.name: block(*shapes[leaf.sort]) for leaf in FREE}
-
-
-def find_difference(left: Term, right: Term, assume: str, rng: Random, tries: int) -> bool:
-    """Whether some random input, exact modulo a prime, tells two terms apart."""
-    for number in range(tries):
-        n = rng.randint(3, 6) if number < 8 else rng.randint(5, 9)
-        a, variables = random_inputs(rng, n, assume)
-        one = evaluate_mod(left, a, variables=variables)
-        other = evaluate_mod(right, a, variables=variables)
-        if not np.array_equal(one, other):
-            return True
-    return False
 
 
 class AllDerivations:

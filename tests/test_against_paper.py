@@ -6,14 +6,12 @@ from random import Random
 
 import pytest
 
-from cases import GRAPHS
 from g2n2.errors import GrammarError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.derivations import derive_word, tree_dot, tree_text
 from g2n2.grammars.fragments import NAMED, Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.words import enumerate_words
-from g2n2.language.evaluation import evaluate
 from g2n2.language.operations import BINDERS, OPERATIONS, POINTWISE
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import ASSUMPTIONS, equal
@@ -75,11 +73,6 @@ def test_the_exhaustive_grammars_are_derived(name: str, count: int) -> None:
     assert [str(r) for r in derived.all_rules] == [str(r) for r in printed.all_rules]  # in order
 
 
-def test_the_counts_of_the_reduced_grammars() -> None:
-    counts = {"r-G_L1": 3, "r-G_L3": 6, "i-G_L3": 10}
-    assert {name: len(find_grammar(name).rules) for name in counts} == counts
-
-
 LISTED: set[tuple[str, tuple[Sort, ...], Sort]] = {
     ("·", (M, M), M), ("·", (M, V), V), ("·", (R, M), R), ("·", (R, V), S),
     ("·", (V, R), M), ("1", (V,), V), ("ᵀ", (V,), R), ("1", (R,), S),
@@ -114,7 +107,7 @@ def random_fragments(seed: int, count: int) -> list[Fragment]:
     return [Fragment(rng.sample(names, rng.randint(1, len(names)))) for _ in range(count)]
 
 
-FRAGMENTS = [Fragment("L1"), Fragment("L3"), *random_fragments(1, 60)]
+FRAGMENTS = [Fragment("L1"), Fragment("L3"), *random_fragments(1, 24)]
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS, ids=str)
@@ -161,30 +154,12 @@ def test_theorem_1_fails_where_it_should() -> None:
 
 
 @pytest.mark.parametrize("assume", ASSUMPTIONS)
-def test_proposition_2(assume: str) -> None:
-    """M ⊙ (V_c·V_r) = diag(V_c) M diag(V_r), where diag of a row is that of its transpose."""
-    assert equal(parse("M⊙(v·r)"), parse("diag(v)·M·diag(rᵀ)"), assume)  # type: ignore[arg-type]
-    assert not equal(parse("M⊙(v·r)"), parse("diag(rᵀ)·M·diag(v)"), assume)  # type: ignore[arg-type]
-
-
-def test_the_vector_product_is_a_diagonal_matrix_times_a_vector() -> None:
-    assert equal(parse("diag(v)w"), parse("v⊙w"), "none")
-
-
-@pytest.mark.parametrize("assume", ASSUMPTIONS)
 def test_the_example_of_the_definition(assume: str) -> None:
     """s(X) = 1ᵀ(X² ⊙ diag(1))1 computes the trace of X², for every square X."""
     sentence = "1ᵀ(M²⊙diag(1))1"
     assert equal(parse(sentence), parse("Tr(M²)"), assume)  # type: ignore[arg-type]
     assert operators(parse(sentence)) == Fragment("L3").operations
     derive_word(find_grammar("G_L3"), parse("1ᵀ(A²⊙diag(1))1"))
-
-
-def test_symmetry_is_not_preserved_but_the_sentence_of_theorem_2_stands() -> None:
-    """THEORY.md §4b: A·diag(A1) is not symmetric on a path, though all its parts are."""
-    value = evaluate(parse("Adiag(A1)"), GRAPHS["P5"])
-    assert (value != value.T).any()
-    assert equal(parse("(Adiag(A1))ᵀ"), parse("diag(A1)A"))
 
 
 def test_the_figure_of_a_derivation() -> None:
@@ -201,9 +176,3 @@ def test_the_figure_of_a_derivation() -> None:
     dot = tree_dot(tree)
     boxes = [line.split('"')[1] for line in dot.splitlines() if "shape=box" in line]
     assert boxes == ["ᵀ", "1", "A", "1"]  # in the order their parents are replaced
-
-
-def test_the_degree_matrix_needs_a_simple_graph() -> None:
-    """Appendix B uses A²⊙I = D: true for 0/1 symmetric A, false with weights (THEORY.md §4c)."""
-    assert equal(parse("A²⊙I"), parse("diag(A1)"), "simple")
-    assert not equal(parse("A²⊙I"), parse("diag(A1)"), "symmetric")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,18 +47,20 @@ def modules(source: Path) -> Iterator[tuple[str, Path]]:
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
-def imported(module: str, path: Path) -> Iterator[str]:
+@cache
+def imported(module: str, path: Path) -> frozenset[str]:
     """Dotted names a module imports: `language.terms` for ours, `torch.nn` for others."""
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name.removeprefix("g2n2.") for alias in node.names)
+            found |= {alias.name.removeprefix("g2n2.") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
-            yield base.removeprefix("g2n2.")
             names = (f"{base}.{alias.name}".removeprefix("g2n2.") for alias in node.names)
-            yield from (name.lstrip(".") for name in names)
+            found |= {base.removeprefix("g2n2."), *(name.lstrip(".") for name in names)}
+    return frozenset(found)
 
 
 def wrong_imports(source: Path) -> set[tuple[str, str]]:
@@ -123,6 +126,7 @@ def test_a_wrong_import_is_seen(tmp_path: Path, file: str, line: str) -> None:
         (tmp_path / folder / "__init__.py").write_text("")
     assert wrong_imports(tmp_path) == set()
     (tmp_path / file).write_text(line)
+    imported.cache_clear()
     assert len(wrong_imports(tmp_path)) == 1
 
 

@@ -28,7 +28,8 @@ from g2n2.placement import (
 )
 from g2n2.power.grammar_test import words_of_test
 from g2n2.power.random_probes import graph_classes
-from g2n2.power.refinement import ONE_WL, THREE_WL, WLTest, refine
+from g2n2.power.refinement import refine
+from g2n2.power.wl_tests import ONE_WL, THREE_WL, WLTest
 from g2n2.reduction.reduce import reduce
 from g2n2.testing import registered
 from g2n2.verdict import (
@@ -238,12 +239,6 @@ def test_what_would_give_sentences_is_found_by_trying(
         assert Fragment([*operations, *names]).exhaustive().sentence_rules
 
 
-def test_a_grammar_without_sentences_says_what_to_add() -> None:
-    assert "no sentences: tells nothing apart; add Tr, or ᵀ and 1" in str(derive("·"))
-    (note,) = grammar_verdict(find_grammar("·")).notes
-    assert note.startswith("G_{·} has no sentences")
-
-
 @pytest.mark.parametrize(
     ("left", "right", "relation"),
     [
@@ -328,13 +323,6 @@ def test_a_network_stronger_than_its_words_says_so_and_why() -> None:
     assert not any(note.startswith("stronger") for note in same.notes)
     words = plan_network(find_grammar("r-G_{·, Tr}"), readout="grammar", functions="free")
     assert not any(note.startswith("stronger") for note in network_verdict(words).notes)
-
-
-def test_depth_counts() -> None:
-    plan = plan_network(find_grammar("r-G_L1"), layers=3)
-    one, three = network_verdict(plan, depth=1), network_verdict(plan)
-    assert relations(one.statements[-2:])["1-WL"] == "strictly below"
-    assert relations(three.statements[-2:])["1-WL"] == "at most"
 
 
 def test_networks_of_nodes_and_unknown_supports_are_not_placed() -> None:

@@ -20,9 +20,9 @@ from .options import check_option
 from .pipeline import Derivation
 from .pipeline import compare as compare_grammars
 from .placement import SYMBOLS, Statement, against_test, compared_tests, turned
-from .power.refinement import WLTest
 from .power.suites import Suite
 from .power.table import PowerTable, power_row, wl_row
+from .power.wl_tests import WLTest
 from .reduction.certificates import certificate_in, read_certificate
 from .reduction.checker import CheckResult
 from .reduction.checker import check as verify

@@ -303,10 +303,10 @@ def holder(path: Path) -> str:
     """
     for _ in range(TRIES):
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-            process, host = said["process"], said["host"]
+            holder = json.loads(path.read_text(encoding="utf-8"))
+            process, host = holder["process"], holder["host"]
             if host != socket.gethostname() or _is_running(process):
-                return f"process {process} on {host} ({said['command']}) since {said['since']}"
+                return f"process {process} on {host} ({holder['command']}) since {holder['since']}"
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
             pass
         time.sleep(0.01)
@@ -333,10 +333,10 @@ def without_passwords(text: str) -> str:
 
 def _this_process() -> bytes:
     words = [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else []
-    said = {
+    holder = {
         "process": os.getpid(),
         "host": socket.gethostname(),
         "command": without_passwords(" ".join(words))[:200],
         "since": f"{datetime.now():%Y-%m-%d %H:%M:%S}",
     }
-    return json.dumps(said, ensure_ascii=False).encode(errors="replace")
+    return json.dumps(holder, ensure_ascii=False).encode(errors="replace")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from .notebook_html import facts as facts_html
@@ -36,6 +36,19 @@ def some(names: Iterable[str]) -> str:
     listed = [name if len(name) <= 40 else name[:37] + "..." for name in names]
     rest = len(listed) - MOST_NAMES
     return " ".join(listed[:MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "") or "none"
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Rows of text in columns two spaces apart; those whose numbers are in `right` end together."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        padded = (
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join(padded).rstrip())
+    return lines
 
 
 def counted(number: int, what: str) -> str:

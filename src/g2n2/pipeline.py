@@ -303,7 +303,7 @@ def choose_grammar(text: str, *, reduce: bool, exhaustive: bool = False) -> Chos
     content = sys.stdin.read() if piped else file_text(text)
     if piped or (content is not None and content.lstrip().startswith("{")):
         return _read_grammar(content or "", STDIN if piped else text, exhaustive)
-    from .power.refinement import WLTest
+    from .power.wl_tests import WLTest
 
     if (test := WLTest.find(text)) is not None:
         raise test.refusal()

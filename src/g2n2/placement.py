@@ -21,10 +21,7 @@ from .graphs.families import rook_graph, shrikhande_graph
 from .graphs.names import graph_text
 from .language.sorts import Sort
 from .language.terms import Apply, Hole, leaves, multilinear, operators, subterms
-from .power.bounds import upper_bound
-from .power.refinement import ONE_WL, THREE_WL, WLTest
 from .power.witnesses import (
-    BoundProbe,
     ColourProbe,
     Pool,
     Probe,
@@ -35,6 +32,7 @@ from .power.witnesses import (
     marked_pairs,
     witness,
 )
+from .power.wl_tests import ONE_WL, THREE_WL, WLTest, upper_bound
 from .reduction.compare import included, with_functions
 from .reduction.theorems import (
     BOUNDED,
@@ -137,7 +135,7 @@ def _words_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
     evaluated = as_words(grammar)
     if evaluated is not None:
         return evaluated, WordProbe(evaluated)
-    return grammar, BoundProbe(ColourProbe(without_functions(grammar)[0]))
+    return grammar, ColourProbe(without_functions(grammar)[0], only_merges=True)
 
 
 def functions_statements(grammar: Grammar, about: str) -> tuple[Statement, ...]:
@@ -274,8 +272,8 @@ def bounded_statement(about: str, against: str, upper: Bound, lower: Bound) -> S
 
 def refuted(probe: Probe, test: WLTest, pool: Pool, *, more: bool) -> Bound | None:
     """A bound that two graphs of a pool refute."""
-    found = witness(probe, pool, pool.wl(test), test.name, more=more)
-    return None if found is None else Bound(False, *found)
+    separated_pair = witness(probe, pool, pool.wl(test), test.name, more=more)
+    return None if separated_pair is None else Bound(False, *separated_pair)
 
 
 def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
@@ -286,7 +284,8 @@ def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
         if (found := refuted(probe, test, pool, more=more)) is not None:
             return found
     side = "at most" if more else "at least"
-    if isinstance(probe, BoundProbe) or probe.classes(largest) is None:
+    bounded = isinstance(probe, ColourProbe) and probe.only_merges
+    if bounded or probe.classes(largest) is None:
         untested = "not tested: its functions or supports have no exact values"
         return Bound(None, f"{side}: open, no proof found; {untested}")
     tried = f"no pair of {largest.text} refutes it"
@@ -363,12 +362,12 @@ def within_three_indices(grammar: Grammar) -> bool:
 def _simulated(larger: Grammar, smaller: Grammar) -> str | None:
     """How many obligations prove an inclusion; None where none is found."""
     try:
-        found = included(larger, smaller, "simple")
+        inclusion = included(larger, smaller, "simple")
     except G2N2Error:
         return None
-    if found.status != "proved":
+    if inclusion.status != "proved":
         return None
-    count = len(found.proof.witnesses) if found.proof is not None else 0
+    count = len(inclusion.proof.witnesses) if inclusion.proof is not None else 0
     return f"{counted(count, 'obligation')} checked"
 
 

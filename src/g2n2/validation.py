@@ -8,8 +8,10 @@ values and types, `[shape]` for a list, `{"name": shape}` for a table with at le
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from .errors import DataError
 
@@ -49,6 +51,43 @@ def check(value: Any, shape: Any, field: str, source: object) -> None:
         raise DataError(f"{source} is damaged: {field} should be {_named(shape)}, got {shown}")
 
 
+def read_as(kind: Any, value: Any, field: str, source: object) -> Any:
+    """A value of a declared type out of plain JSON, as `asdict` writes it.
+
+    Types are dataclasses, tuples, mappings, `Literal`, unions and plain types; whole numbers are at
+    least 0. A field of a dataclass may be absent if it has a default, and unknown ones are left
+    out.
+
+    Raises:
+        DataError: As `check`.
+    """
+    origin, parts = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        check(value, {}, field, source)
+        hints, given = get_type_hints(kind), {}
+        for entry in fields(kind):
+            name = entry.name
+            if name in value:
+                given[name] = read_as(hints[name], value[name], f"{field}.{name}", source)
+            elif entry.default is MISSING and entry.default_factory is MISSING:
+                raise DataError(f"{source} is damaged: {field} has no {name}")
+        return kind(**given)
+    if origin is Mapping:
+        check(value, {}, field, source)
+        return {k: read_as(parts[1], v, f"{field}.{k}", source) for k, v in value.items()}
+    if origin is tuple:
+        check(value, [object], field, source)
+        kinds = [parts[0]] * len(value) if parts[-1] is ... else parts
+        if len(kinds) != len(value):
+            raise DataError(f"{source} is damaged: {field} should have {len(kinds)} numbers")
+        read = zip(kinds, value, strict=True)
+        return tuple(read_as(k, v, f"{field}[{i}]", source) for i, (k, v) in enumerate(read))
+    if origin is UnionType:
+        parts = tuple(None if part is NoneType else part for part in parts)
+    check(value, parts or (Int() if kind is int else kind), field, source)
+    return value
+
+
 def _fits(value: Any, shape: Any) -> bool:
     if isinstance(shape, tuple):
         return any(
@@ -56,6 +95,8 @@ def _fits(value: Any, shape: Any) -> bool:
         )
     if isinstance(shape, Int):
         return type(value) is int and shape.least <= value <= shape.most
+    if shape in (Any, object):
+        return True
     if shape is float:
         return type(value) in (int, float) and math.isfinite(value)
     return isinstance(shape, type) and type(value) is shape

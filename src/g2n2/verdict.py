@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 from . import notebook_html
-from .compiler.plan import NetworkPlan
+from .compiler.plan import Describes, NetworkPlan
 from .compiler.plan_to_text import rules_text
 from .described import counted
 from .errors import G2N2Error
@@ -23,7 +23,7 @@ from .grammars.fragments import Fragment
 from .grammars.grammar import Grammar, Rule
 from .grammars.network_rules import Mixing, words_of_test
 from .language.operations import BINDERS, OPERATIONS, POINTWISE
-from .language.sorts import Sort
+from .language.sorts import S, Sort
 from .placement import (
     OF_SYMBOLS,
     RELATIONS,
@@ -37,7 +37,6 @@ from .placement import (
     refuted,
     words_statements,
 )
-from .power.refinement import ONE_WL, THREE_WL, WLTest
 from .power.table import PowerRow
 from .power.witnesses import (
     ColourProbe,
@@ -49,6 +48,7 @@ from .power.witnesses import (
     last_pairs,
     witness,
 )
+from .power.wl_tests import ONE_WL, THREE_WL, WLTest
 from .reduction.compare import Comparison, Inclusion
 
 __all__ = [
@@ -227,10 +227,17 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
     exceptions = plan.exceptions()
     if plan.readout.task != "graph":
         return replace(base, notes=(*base.notes, *exceptions))
-    layers = len(plan.trunk) + (len(plan.layers) if depth is None else depth)
+    layers = len(plan.layers) if depth is None else depth
     tested, options = plan.test_grammar(), plan.test_options()
     probe = ColourProbe(
-        tested, None, options.functions, layers, options.last_functions, options.inputs
+        tested,
+        None,
+        options.functions,
+        layers,
+        options.last_functions,
+        options.inputs,
+        options.trunk,
+        options.describes == "but for leaves",
     )
     pool = all_graphs(6)
     try:
@@ -239,16 +246,17 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
         note = f"the network was not placed, its WL test cannot be run: {fault}"
         return replace(base, notes=(*base.notes, note))
     describes = options.describes
-    if colours.bound and describes == "exactly":
+    if colours.bound and describes != "not at all":
         describes = "from above"
     if colours.note:
         exceptions = (
             *exceptions,
             f"at {counted(layers, 'layer')} the test is not exact: {colours.note}",
         )
-    about = (
-        f"{_NETWORK} of unlimited width: {counted(layers, 'layer')}, read-out {_readout_text(plan)}"
-    )
+    number = counted(layers, "layer")
+    if plan.trunk:
+        number = f"{len(plan.trunk)} + {number}"
+    about = f"{_NETWORK} of unlimited width: {number}, read-out {_readout_text(plan)}"
     limit = _limit(tested, options.functions)
     statements = tuple(
         _network_placed(about, probe, limit, test, pool, describes) for test in (ONE_WL, THREE_WL)
@@ -260,7 +268,12 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
 
 def _readout_text(plan: NetworkPlan) -> str:
     """The rules of S that are applied, and how memories are pooled where that is no sum."""
-    text = plan.test_grammar().readout_text
+    tested = plan.test_grammar()
+    text = tested.readout_text
+    scalars = {rule.head for rule in tested.rules if rule.head.plain == S} if plan.marks else ()
+    for scalar in sorted(scalars, key=lambda sort: sort.scope):
+        bodies = " | ".join(rule.body_text() for rule in tested.rules if rule.head == scalar)
+        text += f", {scalar.variable} → {bodies}"
     other = {how for _, how in plan.readout.pools} - {"sum", "none"}
     return f"{text} with {' and '.join(sorted(other))} in place of sums" if other else text
 
@@ -277,12 +290,13 @@ def _network_placed(
     limit: Grammar,
     test: WLTest,
     pool: Pool,
-    describes: Literal["exactly", "from above", "not at all"],
+    describes: Describes,
 ) -> Statement:
     """A network against a WL test: what it merges and separates among small graphs, and bounds."""
+    exact_above = describes in ("exactly", "but for leaves")
     above = below = None
     for graphs in (known_pairs(), pool, *([last_pairs()] if limit.scope else [])):
-        if describes == "exactly":
+        if exact_above:
             above = above or refuted(probe, test, graphs, more=True)
         if describes != "not at all":
             below = below or refuted(probe, test, graphs, more=False)
@@ -290,11 +304,13 @@ def _network_placed(
     pairs = f"pairs of equal size among {pool.text}"
     if upper is None:
         tested = f"tested: tells apart no more on {pairs}"
-        upper = Bound(None, f"at most: open; {tested if describes == 'exactly' else 'not tested'}")
+        upper = Bound(None, f"at most: open; {tested if exact_above else 'not tested'}")
     agreement = "agrees with it" if upper.holds else f"tells apart what {test.name} does"
+    bounded = f"tested: an upper bound of it tells apart what {test.name} does on {pairs}"
     seen = {
         "exactly": f"tested: {agreement} on {pairs}",
-        "from above": f"tested: an upper bound of it tells apart what {test.name} does on {pairs}",
+        "but for leaves": bounded,
+        "from above": bounded,
         "not at all": "at least: open, not tested",
     }[describes]
     return bounded_statement(about, test.name, upper, below or Bound(None, seen))
@@ -307,7 +323,7 @@ def _stronger_notes(
     name = plan.grammar.name or "the grammar"
     functions = plan.added_rules()
     reasons = _added(functions)
-    pooled = [r for r in plan.test_grammar().sentence_rules if r not in plan.grammar.all_rules]
+    pooled = plan.pooled_rules()
     if pooled:
         reasons.append(f"the pooled read-out adds {rules_text(pooled)}")
     if not reasons:

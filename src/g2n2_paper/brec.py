@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cosine_embedding_loss
 
-from g2n2.data.suites import load_suite
+from g2n2.data.suites import BREC_PAIRS, load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency
 from g2n2.nn.expressivity import (
@@ -110,14 +110,21 @@ class BrecTest:
     verdict: BrecVerdict
 
 
-def brec_cell(settings: BrecSettings, small: bool = False) -> Cell:
-    """A contender on BREC; `small` takes one pair of at most 16 nodes of each category."""
+def brec_cell(
+    settings: BrecSettings, small: bool = False, pairs: Sequence[int] | None = None
+) -> Cell:
+    """A contender on BREC, on all pairs or on some of them, by number.
+
+    `small` takes one pair of at most 16 nodes of each category. Pairs that were judged are kept, so
+    that parts of a cell can be run one after the other.
+    """
 
     def run(job: Job) -> Measurement:
         suite, device = _brec(job.data), job.torch_device()
         suite = one_of_each_category(suite, nodes=16) if small else suite
-        chosen = range(len(suite.pairs))
-        verdicts = [job.kept(f"pair-{i}", judge, settings, suite, i, device) for i in chosen]
+        chosen = range(len(suite.pairs)) if pairs is None else pairs
+        parts = {f"pair-{i}": (settings, suite, i, device) for i in chosen}
+        verdicts = job.kept_parts(parts, judge)
         return Measurement(
             done=len(verdicts),
             unit="pairs",
@@ -128,7 +135,8 @@ def brec_cell(settings: BrecSettings, small: bool = False) -> Cell:
         )
 
     name = f"brec/{settings.contender.name}"
-    return Cell("power", name, run, settings.as_dict(), settings.seed, ("brec",))
+    count = BREC_PAIRS if pairs is None else len(pairs)
+    return Cell("power", name, run, settings.as_dict(), settings.seed, ("brec",), parts=count)
 
 
 @lru_cache(maxsize=1)

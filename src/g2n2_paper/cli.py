@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from g2n2.cli import report_errors, show
-from g2n2.cli.bench_commands import Where
+from g2n2.cli.options import Device as DeviceName
 from g2n2.errors import DataError
 
 from .record import QUESTIONS
@@ -33,7 +33,7 @@ PURPOSES = {
 }
 ResultsFolder = Annotated[Path, typer.Option(help="Folder of the records.")]
 Cache = Annotated[str | None, typer.Option(help="Cache file of QM9, if not the user's own.")]
-Device = Annotated[Where, typer.Option(help="Where to compute.")]
+Device = Annotated[DeviceName, typer.Option(help="Where to compute.")]
 
 
 def _question(question: str) -> Callable[..., None]:
@@ -45,7 +45,7 @@ def _question(question: str) -> Callable[..., None]:
         ] = None,
         seed: Annotated[list[int] | None, typer.Option(help="Only this seed.")] = None,
         jobs: Annotated[int, typer.Option(min=1, max=64, help="Processes at a time.")] = 1,
-        device: Device = Where.auto,
+        device: Device = "auto",
         results: ResultsFolder = Path("results"),
         work: Annotated[Path, typer.Option(help="Folder of checkpoints.")] = Path(
             "build/experiments"
@@ -69,8 +69,8 @@ def _question(question: str) -> Callable[..., None]:
             return
         if smoke and results == Path("results"):
             raise DataError("--smoke writes records of tiny runs: name another folder by --results")
-        job = Job(work, results, device.value, data, cache, smoke)
-        if device is Where.cuda:
+        job = Job(work, results, device, data, cache, smoke)
+        if device == "cuda":
             _require_cuda()
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop
         try:
@@ -136,7 +136,7 @@ def bench(
     case: Annotated[
         list[str] | None, typer.Option(help="A case or a group of --list; repeat for several.")
     ] = None,
-    device: Device = Where.auto,
+    device: Device = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
     seconds: Annotated[
         float | None, typer.Option(help="Begin no further case after so long.")
@@ -167,9 +167,9 @@ def bench(
         ]
         show.table(("group", "case", "runs on", "floor"), rows, narrow=2)
         return
-    if device is Where.cuda:
+    if device == "cuda":
         _require_cuda()
-    gpu = device is not Where.cpu and torch.cuda.is_available()
+    gpu = device != "cpu" and torch.cuda.is_available()
     if threads is not None:
         torch.set_num_threads(threads)
     qm9 = Path(cache) if cache else cache_folder() / "qm9.cache"

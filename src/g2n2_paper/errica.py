@@ -21,7 +21,7 @@ from g2n2.errors import DataError
 from g2n2.input_files import read_text_file
 from g2n2.training.config import RunConfig
 from g2n2.training.cuda_graphs import Recorded
-from g2n2.training.run_folder import checksum
+from g2n2.training.trained_on import checksum
 
 from .runner import Cell, Job, Measurement
 from .runs import described, load, run_settings, train_fold
@@ -77,6 +77,7 @@ def errica_cell(run: ErricaRun) -> Cell:
         run.seed,
         (run.set_name,),
         missing,
+        parts=run.folds,
     )
 
 
@@ -84,7 +85,8 @@ def run_folds(run: ErricaRun, job: Job) -> Measurement:
     """One run for each fold; the detail has accuracies in percent and seconds of each."""
     config = run.config()
     graphs, recorded = load(config, job), Recorded()
-    rows = [job.kept(f"fold-{k}", run_fold, run, k, job, recorded) for k in range(run.folds)]
+    parts = {f"fold-{k}": (run, k, job, recorded) for k in range(run.folds)}
+    rows = job.kept_parts(parts, run_fold)
     detail = {name: [row[name] for row in rows] for name in ("test", "validation", "seconds")}
     return Measurement(
         done=run.folds,

@@ -15,7 +15,7 @@ from g2n2.data.graph_set import GraphSet
 from g2n2.spectral.laplacians import Laplacian
 from g2n2.spectral.response import Spectrum, spectrum
 
-from .filter_runs import Array, Images, r_squared
+from .filter_images import Array, Images, r_squared
 
 DEGREES = (5, 10, 15, 20, 25, 30, 40)
 SHOWN = 30

@@ -6,40 +6,31 @@ A step has one graph and a squared loss, so this loop does not use `g2n2.trainin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from g2n2.compiler.presets import MODERN_BEFORE, find_preset
 from g2n2.data.batch import GraphBatch
-from g2n2.data.benchmarks.filtering import FILTERS
-from g2n2.data.graph_set import GraphSet
-from g2n2.data.store import GraphStore
 from g2n2.errors import TrainingError
 from g2n2.nn.baselines import baseline
 from g2n2.nn.model import GrammarGNN
 from g2n2.nn.supports import SpectralSupports
 from g2n2.ops.precision import float32_products
-from g2n2.spectral.response import spectrum
-from g2n2.training.config import RECIPES
 from g2n2.training.optimiser import cosine_rate, set_rate
+from g2n2.training.recipes import RECIPES
 
 from .chebyshev_start import write_chebyshev_start, write_linear_readout
+from .filter_images import PARTS, Array, Images, band_response
+from .solved_readout import SHRINK, Ridge, read_features, ridge
 
-Array = NDArray[np.float64]
-CPU = torch.device("cpu")
-PARTS = ("train", "validation", "test")
-BANDS = 40
 CLIP = 1.0
 """Largest norm of the gradient."""
-SHRINK = (1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-"""Ridge strengths of the read-out's start; the validation image chooses one."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +48,9 @@ class FilterNetwork:
     corner: float | None = None
     hold: float = 1.0  # second parameter of that start
     solved: bool = False  # start the read-out at the least-squares fit to the training image
+    # ridge strength of a read-out that is solved at every step; None for one that is trained
+    projected: float | None = None
+    contrast: float = 1.0  # what grey values are multiplied by, beside the column of ones
     rate: float = 5e-3  # highest learning rate of Adam
     tf32: bool = True  # whether a GPU multiplies in tf32. Powers of a Laplacian need more digits
     options: Mapping[str, Any] = field(default_factory=dict)  # of the baseline, or of the preset
@@ -73,55 +67,11 @@ class FilterPlan:
     every: int = 10  # steps between two evaluations of the validation image
 
     def of(self, network: FilterNetwork) -> FilterPlan:
+        """More steps for some; a read-out solved at every step sees the schedule to its end."""
         steps, patience = (network.longer * n for n in (self.steps, self.patience))
+        if network.projected is not None:
+            patience = steps
         return replace(self, steps=steps, patience=patience)
-
-
-@dataclass(frozen=True, eq=False)
-class Images:
-    """The graphs of `load_filtering` and one of its filters to learn, on a device."""
-
-    graphs: GraphSet
-    filter: str
-    device: torch.device = CPU
-
-    @cached_property
-    def adjacency(self) -> Array:
-        """`[n, n]` of the grid, the same for all images."""
-        return self.graphs.adjacency(0)
-
-    @cached_property
-    def mask(self) -> NDArray[np.bool_]:
-        """`[n]` true where a node is scored."""
-        return np.asarray(np.isfinite(self.target("train")))
-
-    def input(self, part: str) -> Array:
-        """`[n]` grey values."""
-        return self._of(part, self.graphs.node_features[:, 0].astype(np.float64))
-
-    def target(self, part: str) -> Array:
-        """`[n]` filtered, NaN outside the mask."""
-        return self._of(part, self.graphs.targets[:, FILTERS.index(self.filter)])
-
-    def score(self, part: str, values: Array) -> float:
-        """R² of values `[n]` on the mask."""
-        return r_squared(values[self.mask], self.target(part)[self.mask])
-
-    @cached_property
-    def batches(self) -> dict[str, GraphBatch]:
-        """Each image as a batch of its own."""
-        store = GraphStore(self.graphs, self.device)
-        return {part: store.batch(self.graphs.splits[part]) for part in PARTS}
-
-    def _of(self, part: str, values: Array) -> Array:
-        graph = int(self.graphs.splits[part][0])
-        start, end = self.graphs.node_offsets[graph : graph + 2]
-        return values[start:end]
-
-
-def r_squared(values: Array, truth: Array) -> float:
-    """1 − Σ(values − truth)² / Σ(truth − mean)²."""
-    return 1.0 - float(((values - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
 
 
 class OneGraph(nn.Module):
@@ -155,7 +105,8 @@ def make_network(network: FilterNetwork, images: Images, seed: int) -> nn.Module
         if isinstance(supports, SpectralSupports):
             model.supports = OneGraph(supports, images.batches["train"])
         return model
-    decision = tuple(options.pop("decision", (network.hidden,)))
+    hidden = (network.hidden,) if network.projected is None else ()
+    decision = tuple(options.pop("decision", hidden))
     model = GrammarGNN(
         "r-G_L3",
         **shape,
@@ -173,40 +124,25 @@ def make_network(network: FilterNetwork, images: Images, seed: int) -> nn.Module
     return model
 
 
+@torch.no_grad()
 def solve_readout(model: GrammarGNN, images: Images, channels: list[int]) -> None:
     """Start the decision layers at the best linear map of some of what they read.
 
     It is fitted on the training image, and the validation image says how far to shrink it.
     """
-    features = {part: read_features(model, images, part)[:, channels] for part in PARTS[:2]}
-    inner, fits = images.mask, []
-    for shrink in SHRINK:
-        weights, offset = ridge(features["train"][inner], images.target("train")[inner], shrink)
-        score = images.score("validation", features["validation"] @ weights + offset)
-        fits.append((score, weights, offset))
-    _, weights, offset = max(fits, key=lambda fit: fit[0])
+    features = {p: read_features(model, images.batches[p])[:, channels] for p in PARTS[:2]}
+    inner = features["train"][images.nodes]
+    fits = [ridge(inner, images.truth, shrink) for shrink in SHRINK]
+    scores = [images.score("validation", numbers(fit.of(features["validation"]))) for fit in fits]
+    best = fits[int(np.argmax(scores))]
     start = torch.zeros(model.plan.readout.local_width, device=images.device)
-    start[channels] = torch.from_numpy(weights).to(start)
-    write_linear_readout(model.readout, start, offset)
+    start[channels] = best.weights.to(start)
+    write_linear_readout(model.readout, start, float(best.offset))
 
 
-@torch.no_grad()
-def read_features(model: GrammarGNN, images: Images, part: str) -> Array:
-    """`[n, P]` what the decision layers read."""
-    batch = images.batches[part]
-    memories, constants = model.final(*model.checked(batch))
-    return np.asarray(model.readout.features(memories, batch.mask, constants)[0].double().cpu())
-
-
-def ridge(columns: Array, truth: Array, shrink: float) -> tuple[Array, float]:
-    """Weights `[P]` and offset of a linear map, shrunk in units of each column's deviation."""
-    mean, deviation = columns.mean(0), columns.std(0)
-    useful = deviation > 1e-6 * max(1.0, float(deviation.max()))
-    unit = np.where(useful, deviation, np.inf)
-    scaled = (columns - mean) / unit
-    square = scaled.T @ scaled + shrink * len(scaled) * np.eye(scaled.shape[1])
-    weights: Array = np.linalg.solve(square, scaled.T @ (truth - truth.mean())) / unit
-    return weights, float(truth.mean() - mean @ weights)
+def numbers(values: Tensor) -> Array:
+    """On the host, in float64."""
+    return np.asarray(values.detach().double().cpu())
 
 
 @dataclass
@@ -225,7 +161,7 @@ def one_run(images: Images, network: FilterNetwork, plan: FilterPlan, seed: int)
     """Train one network; the run as it is kept."""
     with float32_products(network.tf32):
         model = make_network(network, images, seed)
-        run = fit(model, images, network.rate, plan)
+        run = fit(model, images, network.rate, plan, network.projected)
     return {
         "seed": seed,
         "step": run.step,
@@ -238,46 +174,74 @@ def one_run(images: Images, network: FilterNetwork, plan: FilterPlan, seed: int)
     }
 
 
-def fit(model: nn.Module, images: Images, rate: float, plan: FilterPlan) -> Fit:
+def fit(
+    model: nn.Module,
+    images: Images,
+    rate: float,
+    plan: FilterPlan,
+    projected: float | None = None,
+) -> Fit:
     """Train until `plan` ends the run, or a gradient is not finite."""
     recipe = replace(RECIPES["paper"], rate=rate)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.Adam(weights, rate)
-    inputs = cast(Any, model).checked(images.batches["train"])
-    scored = np.flatnonzero(images.mask)
-    truth = torch.from_numpy(images.target("train")[scored]).float().to(images.device)
-    nodes = torch.from_numpy(scored).to(images.device)
-    run = Fit()
-    _evaluate(model, images, run)
+    run, solved = Fit(), projected is not None
+    _evaluate(model, images, run, solved)
     if run.died:
         raise TrainingError("the outputs of the network are not finite before it is trained")
     while run.step < plan.steps and run.step - run.best_step < plan.patience and not run.died:
         set_rate(optimiser, cosine_rate(recipe, run.step, plan.steps))
         model.train()
         optimiser.zero_grad()
-        output = cast(Any, model).network(*inputs)[0, nodes, 0]
-        (output - truth).square().mean().backward()
+        torch.autograd.backward(_loss(model, images, projected))
         norm = nn.utils.clip_grad_norm_(weights, CLIP)
         optimiser.step()
         run.step += 1
         if run.step % plan.every == 0 or run.step == plan.steps:
             run.died = not math.isfinite(float(norm))  # once it is not, no later one is
             if not run.died:
-                _evaluate(model, images, run)
+                _evaluate(model, images, run, solved)
     return run
 
 
-def _evaluate(model: nn.Module, images: Images, run: Fit) -> None:
+def _loss(model: nn.Module, images: Images, projected: float | None) -> Tensor:
+    """The squared error of the training image, or what the best linear read-out leaves of it."""
+    batch = images.batches["train"]
+    if projected is not None:
+        features = read_features(cast(GrammarGNN, model), batch)[images.nodes]
+        return ridge(features, images.truth, projected).loss
+    output: Tensor = cast(Any, model).network(*cast(Any, model).checked(batch))[0, images.nodes, 0]
+    return (output - images.truth.float()).square().mean()
+
+
+def _evaluate(model: nn.Module, images: Images, run: Fit, solved: bool) -> None:
     """Score the validation image, and all images if it is better than ever."""
-    score = images.score("validation", outputs(model, images, "validation"))
+    candidates = [
+        (images.score("validation", values("validation")), values)
+        for values in (_solved(model, images) if solved else [partial(outputs, model, images)])
+    ]
+    score, values = max(candidates, key=lambda pair: pair[0])
     run.died = not math.isfinite(score)
     if run.died:
         return
     if not run.scores or score > run.scores["validation"]:
-        run.best_step, run.values = run.step, outputs(model, images, "test")
-        train, test = outputs(model, images, "train"), images.score("test", run.values)
-        run.scores = {"train": images.score("train", train), "validation": score, "test": test}
+        run.best_step, run.values = run.step, values("test")
+        run.scores = {part: images.score(part, values(part)) for part in PARTS}
     run.curve.append(round(score, 6))
+
+
+@torch.no_grad()
+def _solved(model: nn.Module, images: Images) -> list[Callable[[str], Array]]:
+    """The values of every image under the read-out that each ridge strength gives."""
+    model.eval()
+    network = cast(GrammarGNN, model)
+    features = {part: read_features(network, images.batches[part]) for part in PARTS}
+    fits = [ridge(features["train"][images.nodes], images.truth, shrink) for shrink in SHRINK]
+
+    def values(fit: Ridge, part: str) -> Array:
+        return numbers(fit.of(features[part]))
+
+    return [partial(values, fit) for fit in fits]
 
 
 @torch.no_grad()
@@ -286,38 +250,3 @@ def outputs(model: nn.Module, images: Images, part: str) -> Array:
     model.eval()
     values: Array = model(images.batches[part])[0, :, 0].double().cpu().numpy()
     return values
-
-
-def band_response(images: Images, part: str, values: Array) -> dict[str, list[float]]:
-    """Slopes of `values` `[n]` and of the truth over the input, for each band that is not empty.
-
-    A network need not be linear, so its spectral response is a regression: in each narrow band of
-    eigenvalues of D − A, the slope of the output's components over those of the input. Only the
-    scored nodes count, so the eigenvectors are those of their own grid; each image is taken less
-    its mean.
-
-    Returns:
-        `eigenvalues` (middles of bands), `learned` and `truth`.
-    """
-    inner = images.mask
-    frequencies = spectrum(images.adjacency[np.ix_(inner, inner)], "combinatorial")
-    edges = np.linspace(0.0, float(frequencies.eigenvalues[-1]), BANDS + 1)
-    band = np.clip(np.digitize(frequencies.eigenvalues, edges) - 1, 0, BANDS - 1)
-
-    def components(image: Array) -> Array:
-        return np.asarray(frequencies.vectors.T @ (image[inner] - image[inner].mean()))
-
-    entering = components(images.input(part))
-    power = np.bincount(band, entering**2, BANDS)
-    filled = np.flatnonzero(power > 0)
-
-    def slopes(image: Array) -> list[float]:
-        passed = np.bincount(band, entering * components(image), BANDS)
-        return [round(float(value), 6) for value in passed[filled] / power[filled]]
-
-    middles = (edges[:-1] + edges[1:])[filled] / 2
-    return {
-        "eigenvalues": [round(float(value), 6) for value in middles],
-        "learned": slopes(values),
-        "truth": slopes(images.target(part)),
-    }

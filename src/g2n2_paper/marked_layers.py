@@ -67,7 +67,7 @@ def separated_by_layer(start: Start, suite: Suite, pairs: list[tuple[int, int]])
 
 def with_seeds(grammar: Grammar) -> Grammar:
     """The words a network with marks starts from, as rules."""
-    found = seeds(inside(grammar), grammar.marks)
+    seed_words = seeds(inside(grammar), grammar.marks)
     heads = {"V": V.within(1), "M": M.within(1)}
-    rules = [Rule(heads[letter], term) for letter, terms in found.items() for term in terms]
+    rules = [Rule(heads[letter], term) for letter, terms in seed_words.items() for term in terms]
     return replace(grammar, rules=(*grammar.rules, *rules))

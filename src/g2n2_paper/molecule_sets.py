@@ -31,7 +31,7 @@ from g2n2.data.graph_set import GraphSet, Ints, Target
 from g2n2.data.readers.labels import rows_by_part
 from g2n2.data.splits import PARTS, check_parts, split
 from g2n2.errors import DataError
-from g2n2.training.run_folder import checksum
+from g2n2.training.trained_on import checksum
 
 FOLDER = "moleculenet"
 MOLHIV_SPLIT = "molhiv_split.csv.gz"

@@ -29,8 +29,9 @@ from g2n2.data.splits import random_subset, smiles_of
 from g2n2.errors import DataError
 from g2n2.nn.baselines import BASELINES, Baseline
 from g2n2.training.config import RunConfig
-from g2n2.training.run_folder import RunFolder, checksum
+from g2n2.training.run_folder import RunFolder
 from g2n2.training.task import Task, Values, metrics
+from g2n2.training.trained_on import checksum
 
 from .gine import GINE
 from .molecule_sets import SETS, MoleculeSet, digests, parts_of

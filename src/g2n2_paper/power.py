@@ -5,6 +5,8 @@
     csl/…, exp/…, sr25/CONTENDER          classes that no 1-WL network can learn, by folds
     graph8c/CONTENDER                     see `graph8c`
     counting/joint/CONTENDER              six subgraph counts at once
+    counting/beyond/…, zinc/CONTENDER     see `beyond`
+    counting/written/COUNT                see `written_counts`
     counting/exact/CONTENDER              `pairs merged` by the words, among the connected graphs of
                                           eight nodes, and of these `pairs merged, other COUNT`: 0
                                           means that the words determine the count there
@@ -28,19 +30,26 @@ import numpy as np
 
 from g2n2.compiler.presets import MODERN_BEFORE
 from g2n2.data.benchmarks.counting import substructure_counts
-from g2n2.data.benchmarks.expressivity import load_csl, load_exp, load_sr25
 from g2n2.data.graph_set import GraphSet, Ints, plain_graphs
 from g2n2.data.splits import stratified_folds
-from g2n2.data.suites import load_suite
+from g2n2.data.suites import load_csl, load_exp, load_sr25, load_suite
 from g2n2.nn.baselines import BASELINES
 from g2n2.nn.expressivity import relabelled
 from g2n2.power.suites import Suite
 from g2n2.training.config import RunConfig
 from g2n2.training.cuda_graphs import Recorded
 from g2n2.training.evaluate import Outcome
-from g2n2.training.run_folder import RunFolder, checksum
+from g2n2.training.run_folder import RunFolder
+from g2n2.training.trained_on import checksum
 
-from .beyond import BEYOND_COUNTS, BEYOND_EPOCHS, ZINC_SEEDS, beyond_graphs, zinc_cell
+from .beyond import (
+    BEYOND_BATCH,
+    BEYOND_COUNTS,
+    BEYOND_EPOCHS,
+    ZINC_SEEDS,
+    beyond_graphs,
+    zinc_cell,
+)
 from .brec import BrecSettings, BrecTraining, brec_cell
 from .calibrated_classes import calibrated_cell
 from .contenders import (
@@ -56,12 +65,13 @@ from .graph8c import graph8c, graph8c_cell
 from .marked_layers import STARTS, layers_cell
 from .runner import Cell, Job, Measurement
 from .runs import described, run_settings, train_fold, training_cell
+from .written_counts import WRITTEN, written_cell
 
 ACCURACY, DEVIATION = "test accuracy (%)", "deviation over folds (%)"
 FOLDS = {"csl": 5, "exp": 10, "sr25": 1}
+MARKED_FOLDS = 4
+"""Of EXP for the network with marks, which takes a minute of an H200 for each."""
 EPOCHS = {"csl": 60, "exp": 40, "sr25": 40}
-MARKED_EPOCHS, MARKED_FOLDS = 8, 2
-"""Of networks with marks on EXP, which cost as much as the graphs have vertices."""
 SR25_COPIES = {"train": 8, "validation": 2, "test": 4}
 COUNTS = ("triangle", "tailed_triangle", "3_star", "4_cycle", "5_cycle", "6_cycle")
 COUNTING_EPOCHS, RANDOM_NETWORKS = 200, 10
@@ -83,7 +93,7 @@ def cells(smoke: bool = False) -> list[Cell]:
     published = list(CONTENDERS.values())
     trained = [*published, PPGN_ALIKE]
     return [
-        *(brec_cell(BrecSettings(contender)) for contender in published),
+        *(brec_cell(BrecSettings(contender)) for contender in trained),
         *(class_cell(name, contender, EPOCHS[name]) for name in EPOCHS for contender in trained),
         *(graph8c_cell(contender, RANDOM_NETWORKS) for contender in published),
         *(counting_exact_cell(contender) for contender in trained if contender.grammar),
@@ -94,17 +104,20 @@ def cells(smoke: bool = False) -> list[Cell]:
 
 def marked_cells() -> list[Cell]:
     """Networks with marks: BREC, classes; and beside those without, counts and ZINC."""
-    deep, marked, sparse = (MARKED[name] for name in ("G2N2Σ-5", "G2N2Σ-3", "L1ΣΣ-9"))
+    deep, marked, late, sparse = (
+        MARKED[name] for name in ("G2N2Σ-5", "G2N2Σ-3", "G2N2Σ-2+1", "L1ΣΣ-9")
+    )
     plain = CONTENDERS["G2N2-3"]
     return [
         *(brec_cell(BrecSettings(contender)) for contender in (deep, sparse)),
-        class_cell("exp", marked, MARKED_EPOCHS, MARKED_FOLDS),
+        class_cell("exp", late, EPOCHS["exp"], MARKED_FOLDS),
         *(calibrated_cell(name, marked) for name in ("csl", "sr25")),
         *map(layers_cell, STARTS),
         *(beyond_counting_cell(contender) for contender in (plain, marked)),
+        *map(written_cell, WRITTEN),
         *(
             zinc_cell(c, seed)
-            for c in (replace(plain, network="r-G_L3"), marked)
+            for c in (replace(plain, network="r-G_L3"), late)
             for seed in ZINC_SEEDS
         ),
     ]
@@ -113,7 +126,8 @@ def marked_cells() -> list[Cell]:
 def beyond_counting_cell(
     contender: Contender, epochs: int = BEYOND_EPOCHS, **settings: Any
 ) -> Cell:
-    config = run_config("counting", contender, target=BEYOND_COUNTS, epochs=epochs, **settings)
+    settings = {"marks": "all", "batch": BEYOND_BATCH, "epochs": epochs, **settings}
+    config = run_config("counting", contender, target=BEYOND_COUNTS, **settings)
     name = f"counting/beyond/{contender.name}"
     return training_cell("power", name, config, measure=normalised_errors, source=beyond_graphs)
 
@@ -122,15 +136,15 @@ def run_config(dataset: str, contender: Contender, **settings: Any) -> RunConfig
     network: dict[str, Any] = {"baseline": contender.network}
     if contender.network not in BASELINES:
         network = {"grammar": contender.network}
+    if contender in MARKED.values():
+        network |= {**contender.options, "marks": str(contender.options["marks"])}
+    network |= {"width": 2 * contender.width, "layers": contender.layers}
     return RunConfig(
         dataset,
-        **network,
         preset=contender.preset or None,
-        width=2 * contender.width,
-        layers=contender.layers,
         recipe=MODERN_BEFORE,
         precision="tf32",
-        **settings,
+        **{**network, **settings},
     )
 
 
@@ -139,7 +153,8 @@ def class_cell(
 ) -> Cell:
     """A contender on CSL, EXP or SR25: on all folds, or on the first few."""
     config = run_config(set_name, contender, split="stored", epochs=epochs, threads=threads)
-    contender = replace(contender, options={})  # a run builds its network itself
+    if contender not in MARKED.values():
+        contender = replace(contender, options={})  # a run builds its network itself
     planned = folds or FOLDS[set_name]
     settings = {**run_settings(config), "contender": contender.as_dict(), "folds": planned}
 
@@ -152,14 +167,18 @@ def class_cell(
             trained = train_fold(config, graphs, parts, folder, job, recorded)
             return round(100.0 * trained.scores["all"]["accuracy"], 3)
 
-        accuracies = [job.kept(f"fold-{fold}", accuracy, fold) for fold in range(1, planned + 1)]
+        def exact() -> dict[str, float | None]:
+            return exact_power(contender, class_suite(set_name, job.data)).metrics
+
+        every = {f"fold-{fold}": (fold,) for fold in range(1, planned + 1)}
+        accuracies = job.kept_parts(every, accuracy)
         return Measurement(
             done=planned,
             unit="folds",
             metrics={
                 ACCURACY: fmean(accuracies),
                 DEVIATION: pstdev(accuracies),
-                **exact_power(contender, class_suite(set_name, job.data)).metrics,
+                **job.kept("exact", exact),
             },
             config={**described(config), "contender": contender.as_dict(), "folds": planned},
             data={set_name: checksum(graphs)},
@@ -167,7 +186,8 @@ def class_cell(
         )
 
     needs = () if set_name == "csl" else (set_name,)
-    return Cell("power", f"{set_name}/{contender.name}", run, settings, needs=needs)
+    name = f"{set_name}/{contender.name}"
+    return Cell("power", name, run, settings, needs=needs, parts=planned)
 
 
 def fold_parts(graphs: GraphSet, fold: int) -> Mapping[str, Ints]:

@@ -3,6 +3,8 @@
 joint/width32/TRACK/NETWORK/modern       all twelve targets at once; also width64
 single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64; `modern` is that of version 0.2
 single/TARGET/distance/G2N2/defaults     with the library's present defaults
+…/defaults[/wider]/epochs-20             the same for so many epochs, also with short and long range
+…/G2N2+D/defaults/epochs-20              the grammar with moments of learned charges as sentences
 …/PPGN/modern/equal-time                 as many epochs as fit into the seconds of G²N²
 …/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
 …/distance/G2N2/modern/extent            with fitted sums of squared distances taken off
@@ -30,9 +32,10 @@ from g2n2.data.qm9 import QM9_TARGETS
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
 from g2n2.training.evaluate import Outcome
-from g2n2.training.run_folder import RunFolder, checksum
+from g2n2.training.run_folder import RunFolder
 from g2n2.training.setup import prepare
 from g2n2.training.task import Task
+from g2n2.training.trained_on import checksum
 
 from .record import CellRecord, record_path
 from .runner import Cell, Job, Measurement
@@ -49,13 +52,31 @@ from .runs import (
 )
 
 Track = Literal["distance", "bonds"]
-Network = Literal["G2N2", "PPGN", "PPGN-alike"]
+Network = Literal["G2N2", "PPGN", "PPGN-alike", "G2N2+D"]
 TRACKS: tuple[Track, ...] = ("distance", "bonds")
 NETWORKS: tuple[Network, ...] = ("G2N2", "PPGN")
+GRAMMARS = {
+    "G2N2": "r-G_L3",
+    "G2N2+D": (
+        "V_c → MV_c | 1; M → (M⊙M) | MM | diag(V_c) | A; "
+        "S → 1ᵀV_c | V_cᵀC_1V_c | V_cᵀC_2V_c | 1ᵀ(C_2⊙I)V_c; "
+        "C_1 = 1/32×D; C_2 = −2×(I − inv(1ᵀ1)×(1·1ᵀ))D(I − inv(1ᵀ1)×(1·1ᵀ))"
+    ),
+}
+"""PPGN for other networks. G2N2+D is r-G_L3+D with its supports in other units: at the start sums
+of D, up to 300 Å² on QM9, are otherwise thirty times as large as what else is read out, and squared
+dipoles a sixth."""
 COMPARED = ("r2", "u0")
 """Targets that PPGN, the track `bonds` and the recipe `paper` are run for."""
 AGAIN = ("u0", "homo", "mu", "alpha", "r2")
 """Targets that the present defaults are run for."""
+STUDIED = ("u0", "homo", "mu", "r2")
+"""Targets that bases of distances are compared on."""
+MOMENTS = ("mu", "r2")
+"""Targets that are moments of charges."""
+STUDY_EPOCHS, LONG_EPOCHS = 20, (100, 200)
+WIDER = ("raw", "square", "inverse", "rbf16", "rbf32:6")
+"""Distances with short and long range."""
 PRECISIONS = ("bf16", "tf32")
 FINE = ("r2", "zpve")
 """Targets whose errors, with distances, are a few thousandths of their spread: beyond bf16."""
@@ -88,6 +109,8 @@ SMOKE_CELLS = (
     "joint/width32/distance/G2N2/modern",
     "joint/width32/bonds/PPGN/modern/equal-time",
     "single/r2/distance/G2N2/paper",
+    "single/u0/distance/G2N2/defaults/wider/epochs-20",
+    "single/mu/distance/G2N2+D/defaults/epochs-20",
     "collapse/u0",
     "sums/extent",
 )
@@ -104,11 +127,14 @@ class Qm9Run:
     recipe: Literal["modern", "paper", "defaults"] = "modern"
     extent: bool = False
     long: bool = False
+    wider: bool = False
+    given_epochs: int = 0  # in place of those of its kind
 
     @property
     def name(self) -> str:
         what = f"single/{self.target}" if self.target else f"joint/width{self.width}"
-        tail = "/extent" * self.extent + "/long" * self.long
+        tail = "/extent" * self.extent + "/long" * self.long + "/wider" * self.wider
+        tail += f"/epochs-{self.given_epochs}" if self.given_epochs else ""
         return f"{what}/{self.track}/{self.network}/{self.recipe}{tail}"
 
     @property
@@ -123,6 +149,8 @@ class Qm9Run:
         return self.track == "distance" and self.target in (None, *FINE)
 
     def epochs(self, epochs: Epochs) -> int:
+        if self.given_epochs:
+            return min(self.given_epochs, epochs.long)
         if self.long:
             return epochs.long
         if self.recipe == "paper":
@@ -138,13 +166,14 @@ class Qm9Run:
             "qm9",
             target=(self.target,) if self.target else (),
             options={"track": self.track, "features": "ppgn"},
-            grammar="r-G_L3" if self.network == "G2N2" else "PPGN",
+            grammar=GRAMMARS.get(self.network, "PPGN"),
             preset="ppgn" if self.network == "PPGN" else None,
             width=8 if smoke else self.width,
             recipe={"modern": MODERN_BEFORE, "defaults": "modern"}.get(self.recipe, self.recipe),
             references=modern,
             extent=self.extent,
             epochs=self.epochs(SMOKE if smoke else Epochs()),
+            distance=WIDER if self.wider else None,
             rate=NARROW_RATE if narrow else None,
             limit=150 if smoke else 0,
             batch=SMALL_BATCH if smoke else None,
@@ -180,6 +209,19 @@ def variants() -> Iterator[Qm9Run]:
         yield replace(plain, recipe="paper")
     yield from (single(t.name) for t in QM9_TARGETS if t.name not in COMPARED)
     yield from (replace(single(target), recipe="defaults") for target in AGAIN)
+    yield from defaults_for_epochs()
+
+
+def defaults_for_epochs() -> Iterator[Qm9Run]:
+    """The present defaults: other distances, moments as sentences, and long runs of both bases."""
+    short = Qm9Run(None, 64, recipe="defaults", given_epochs=STUDY_EPOCHS)
+    for target in STUDIED:
+        yield from (replace(short, target=target, wider=wider) for wider in (False, True))
+    yield from (replace(short, target=target, network="G2N2+D") for target in MOMENTS)
+    for epochs in LONG_EPOCHS:
+        for target in AGAIN:
+            run = replace(short, target=target, given_epochs=epochs)
+            yield from (run, replace(run, wider=True))
 
 
 def cells(smoke: bool = False) -> list[Cell]:
@@ -277,7 +319,7 @@ def spread_of_predictions(outcome: Outcome, folder: Path) -> Mapping[str, float]
     has learned anything.
     """
     graphs = outcome.graphs
-    fitted = RunFolder(folder).scaling().reference(Task.of(graphs), graphs)[outcome.index]
+    fitted = RunFolder(folder).trained_on.scaling.reference(Task.of(graphs), graphs)[outcome.index]
     return {SPREAD: float((outcome.predicted - fitted).std() / (outcome.targets - fitted).std())}
 
 

@@ -24,7 +24,7 @@ from g2n2.data.graph_set import GraphSet, Ints
 from g2n2.data.splits import split
 from g2n2.training.config import RunConfig
 from g2n2.training.cuda_graphs import Recorded
-from g2n2.training.run_folder import checksum
+from g2n2.training.trained_on import checksum
 
 from . import errica
 from .runner import Cell, Job, Measurement

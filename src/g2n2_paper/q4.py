@@ -15,10 +15,11 @@ from statistics import median, median_low
 from typing import Any
 
 from g2n2.data.catalogue import load_dataset
-from g2n2.training.run_folder import checksum
+from g2n2.training.trained_on import checksum
 
 from .filter_ceilings import SETTINGS, ceilings
-from .filter_runs import FilterNetwork, FilterPlan, Images, band_response, one_run
+from .filter_images import Images, band_response
+from .filter_runs import FilterNetwork, FilterPlan, one_run
 from .runner import Cell, Job, Measurement
 
 FILTERS = ("band", "high", "low")
@@ -63,11 +64,9 @@ def filter_cell(name: str, network: FilterNetwork, plan: FilterPlan) -> Cell:
 
     def run(job: Job) -> Measurement:
         graphs = load_dataset(DATA, job.data)
-        images = Images(graphs, name, job.torch_device())
-        runs = [
-            job.kept(f"run-{seed}", one_run, images, network, plan, seed)
-            for seed in range(plan.runs)
-        ]
+        images = Images(graphs, name, job.torch_device(), network.contrast)
+        parts = {f"run-{seed}": (images, network, plan, seed) for seed in range(plan.runs)}
+        runs = job.kept_parts(parts, one_run)
         true = band_response(images, "test", images.target("test"))
         return Measurement(
             done=plan.runs,
@@ -79,7 +78,7 @@ def filter_cell(name: str, network: FilterNetwork, plan: FilterPlan) -> Cell:
         )
 
     cell = f"{name}/{network.name}/layers-{network.layers}"
-    return Cell("q4", cell, run, settings, needs=(DATA,))
+    return Cell("q4", cell, run, settings, needs=(DATA,), parts=plan.runs)
 
 
 def metrics(runs: list[Run]) -> dict[str, float | None]:

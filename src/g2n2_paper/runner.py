@@ -3,6 +3,7 @@
 A cell is one entry (or row) of a table, for one seed. Its unfinished work lies in a folder named
 after the cell and its settings, so that a stopped or killed call is continued by the same command:
 training runs resume from their checkpoints, folds and pairs that were finished are read back.
+Where there are fewer cells than processes, several share the parts of a cell.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
@@ -30,7 +31,7 @@ import torch
 from g2n2.atomic_files import replace_file, sole_writer
 from g2n2.data.catalogue import load_dataset
 from g2n2.data.files import cache_folder
-from g2n2.data.qm9 import has_raw_files
+from g2n2.data.suites import SUITE_NAMES, load_suite
 from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import provenance
@@ -38,7 +39,7 @@ from g2n2.training.run_folder import provenance
 from .record import EARLIER, QUESTIONS, CellRecord, record_path
 
 Content = TypeVar("Content")
-State = Literal["done", "kept", "left out", "failed"]
+State = Literal["done", "kept", "left out", "failed", "shared"]
 ATTEMPTS = "attempts.json"
 ORIGIN = ("commit", "source", "paper source", "device", "cpu")
 """Keys of the provenance by which attempts are told apart."""
@@ -55,6 +56,8 @@ class Job:
     data: str | None = None  # folder of data files, if any
     cache: str | None = None  # cache file of QM9, if not the user's
     smoke: bool = False  # tiny settings that only check that everything runs
+    # which of several processes this is: with (k, n) it computes every nth part of a cell from k
+    share: tuple[int, int] = (0, 1)
 
     def torch_device(self) -> torch.device:
         default = "cuda" if torch.cuda.is_available() else "cpu"
@@ -70,6 +73,24 @@ class Job:
         except ValueError as error:
             raise DataError(f"{path} is damaged ({error}); delete it to compute it again") from None
         return content
+
+    def kept_parts(
+        self, parts: Mapping[str, Sequence[Any]], compute: Callable[..., Content]
+    ) -> list[Content]:
+        """The contents of several such files, given the arguments of each.
+
+        A process with a share of the parts computes its own and goes no further.
+        """
+        first, step = self.share
+        mine = list(parts.items())[first::step]
+        contents = [self.kept(name, compute, *arguments) for name, arguments in mine]
+        if step > 1:
+            raise ShareEndsError
+        return contents
+
+
+class ShareEndsError(Exception):
+    """A process has computed its share of a cell."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +119,7 @@ class Cell:
     missing: Callable[[Job], str] = lambda _: ""  # what else it lacks here; empty if nothing
     timed: bool = False  # it measures time, so nothing may run beside it
     needs_gpu: bool = False  # on a CPU it would be another measurement
+    parts: int = 1  # how many parts its `run` gives to `kept_parts`, if it does
 
     @property
     def label(self) -> str:
@@ -198,14 +220,34 @@ def _run_parallel(
 ) -> None:
     threads = max(1, (os.cpu_count() or 1) // jobs)
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (threads,))
-    futures = {pool.submit(run_by_name, c.question, c.name, c.seed, job): c for c in cells}
+    shares = {cell: min(cell.parts, max(1, jobs // len(cells))) for cell in cells}
+    futures: dict[Future[tuple[State, str]], Cell] = {}
+
+    def submit(cell: Cell, index: int = 0, count: int = 1) -> None:
+        mine = replace(job, share=(index, count))
+        futures[pool.submit(run_by_name, cell.question, cell.name, cell.seed, mine)] = cell
+
+    for cell, count in shares.items():
+        for index in range(count):
+            submit(cell, index, count)
     try:
-        for future in as_completed(futures):
-            try:
-                add(futures[future], *future.result())
-            except BrokenProcessPool:
-                reason = "a worker process died; run the same command again, with fewer --jobs"
-                add(futures[future], "failed", reason)
+        while futures:
+            for future in wait(futures, return_when=FIRST_COMPLETED).done:
+                if future not in futures:  # of a cell that has failed
+                    continue
+                cell = futures.pop(future)
+                try:
+                    state, detail = future.result()
+                    if state == "shared":
+                        if cell not in futures.values():  # the last share: put the parts together
+                            submit(cell)
+                        continue
+                except BrokenProcessPool:
+                    state = "failed"
+                    detail = "a worker process died; run the same command again, with fewer --jobs"
+                    for other in [f for f, its in futures.items() if its is cell]:
+                        del futures[other]
+                add(cell, state, detail)
     except KeyboardInterrupt:
         for process in active_children():
             if process.pid:
@@ -223,22 +265,32 @@ def _start_worker(threads: int) -> None:
 def run_by_name(question: str, name: str, seed: int, job: Job) -> tuple[State, str]:
     """Run a cell in a worker process, which cannot be sent the cell itself."""
     cells = {(cell.name, cell.seed): cell for cell in cells_of(question, job.smoke)}
-    return run_cell(cells[name, seed], job)
+    run = run_cell if job.share == (0, 1) else run_share
+    return run(cells[name, seed], job)
+
+
+def run_share(cell: Cell, job: Job) -> tuple[State, str]:
+    """Compute some parts of a cell; what is missing or fails is told by `run_cell`, at the end."""
+    if not _lacks(cell, job):
+        folder = cell.folder(job.work)
+        name = ATTEMPTS.replace(".", f"-{job.share[0]}.")
+        with suppress(Exception), _attempt(folder, job, name), suppress(ShareEndsError):
+            cell.run(replace(job, work=folder))
+    return "shared", ""
 
 
 def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
     """Run one cell and write its record; a failure is a state with a reason, not an exception."""
-    missing = (missing_data(name, job) for name in cell.needs)
-    if reason := next(filter(None, missing), "") or cell.missing(job):
+    if reason := _lacks(cell, job):
         return "left out", reason
-    if cell.needs_gpu and job.torch_device().type != "cuda":
-        return "left out", "it measures a GPU, and the device is a CPU"
     folder = cell.folder(job.work)
     try:
         with sole_writer(folder, "wait for it or choose another --work"):
             with _attempt(folder, job) as attempts:
                 measured = cell.run(replace(job, work=folder))
-            _record(cell, measured, attempts).write(job.results)
+            shared = sorted(folder.glob(ATTEMPTS.replace(".", "-*.")))
+            earlier = [row for path in shared for row in json.loads(path.read_text("utf-8"))]
+            _record(cell, measured, earlier + attempts).write(job.results)
     except G2N2Error as error:
         return "failed", str(error)
     except Exception as error:  # one faulty cell must not stop the others
@@ -248,25 +300,36 @@ def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
     return "done", f"{measured.done} {measured.unit}"
 
 
+def _lacks(cell: Cell, job: Job) -> str:
+    """Why a cell cannot be run here; empty if it can."""
+    missing = (missing_data(name, job) for name in cell.needs)
+    if reason := next(filter(None, missing), "") or cell.missing(job):
+        return reason
+    if cell.needs_gpu and job.torch_device().type != "cuda":
+        return "it measures a GPU, and the device is a CPU"
+    return ""
+
+
 @lru_cache(maxsize=64)
 def missing_data(name: str, job: Job) -> str:
     """Why a data set cannot be read here; empty if it can. QM9, which is large, is not loaded."""
     if name == "qm9":
         cache = Path(job.cache) if job.cache else cache_folder() / "qm9.cache"
-        if cache.is_file() or find_spec("qm9pack") is not None or has_raw_files(job.data):
+        if cache.is_file() or find_spec("qm9pack") is not None:
             return ""
         return "QM9 is missing: pip install 'g2n2[chem]', or name its cache file with --cache"
     try:
-        load_dataset(name, job.data)
+        (load_suite if name in SUITE_NAMES else load_dataset)(name, job.data)
     except DataError as error:
         return str(error)
     return ""
 
 
 @contextmanager
-def _attempt(folder: Path, job: Job) -> Iterator[list[dict[str, Any]]]:
+def _attempt(folder: Path, job: Job, name: str = ATTEMPTS) -> Iterator[list[dict[str, Any]]]:
     """Keep provenance and wall time of every attempt, those that were stopped included."""
-    path = folder / ATTEMPTS
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
     attempts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     sources = {"paper source": _source_digest(), "seconds": 0.0}
     attempts.append(provenance(job.torch_device()) | sources)

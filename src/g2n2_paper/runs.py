@@ -38,6 +38,8 @@ SMALL_BATCH = 32
 """Batch size for the few graphs of smoke runs."""
 SETTLED = ("precision", "batch", "rules")
 """Settings that a run decides when it starts."""
+BY_SIZE = ("width", "rate", "epochs")
+"""Settings that it decides by the number of graphs, where the cell names none."""
 
 Measure = Callable[[Outcome, Path], Mapping[str, float]]
 Source = Callable[[str | None], GraphSet]
@@ -134,7 +136,7 @@ def _measure_run(
 ) -> Measurement:
     folder, graphs = job.work / "run", load(config, job, source)
     trained, files = train(config, folder, job, graphs), RunFolder(folder)
-    columns, history = files.columns(), trained.history
+    columns, history = files.trained_on.columns, trained.history
     score = "validation " + ("mae" if len(columns) == 1 else "relative_mae")
     metrics: dict[str, float | None] = {
         mae_key(column.name, column.unit): trained.scores[column.name]["mae"] for column in columns
@@ -178,8 +180,10 @@ def train_fold(
 
 def run_settings(config: RunConfig, *undecided: str) -> dict[str, Any]:
     """The settings a run's numbers depend on, without those decided when it starts."""
-    left_out = {*FREE, *SETTLED, *undecided}
-    return {name: value for name, value in config.as_dict().items() if name not in left_out}
+    settings = config.as_dict()
+    open_ones = {name for name in BY_SIZE if settings[name] is None}
+    left_out = {*FREE, *SETTLED, *open_ones, *undecided}
+    return {name: value for name, value in settings.items() if name not in left_out}
 
 
 def described(config: RunConfig) -> dict[str, Any]:

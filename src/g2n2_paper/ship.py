@@ -46,7 +46,7 @@ def ship(source: Path, cache: Path, out: Path) -> None:
     if run.config.options.get("features") != "smiles" or run.calibration is None:
         raise DataError(f"{source} is no finished run on QM9 with --features smiles")
     graphs = load_qm9("smiles", run.config.options.get("track", "bonds"), cache=cache)
-    run.files.refuse_other_data(graphs)
+    run.trained_on.refuse_other(graphs, run.folder)
     splits = run.files.splits()
     training = TrainingRange.of(graphs.select(splits["train"]), distances=False)
     calibration = replace(run.calibration, training=training).as_dict()

@@ -6,20 +6,7 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
-from typer.testing import CliRunner
-
-from g2n2 import cli
-from g2n2.errors import G2N2Error
-
-
-def run(*words: str) -> tuple[int, str]:
-    """The exit code and everything printed, errors turned into exit 2 as `main` does."""
-    result = CliRunner().invoke(cli.app, list(words))
-    if isinstance(result.exception, G2N2Error):
-        return 2, f"error: {result.exception}"
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
-
+from test_commands import run
 
 QM9 = ("--node-features", "11", "--edge-features", "4")
 
@@ -69,12 +56,6 @@ def test_read_out_functions_and_biases_reach_the_plan():
     assert "MLP without biases on M; MLP with biases on V_c" in printed
 
 
-def test_an_own_read_out_without_sentences_is_refused():
-    code, printed = run("compile", "·", "--readout", "grammar")
-    assert code == 2
-    assert "no sentences" in printed
-
-
 @pytest.mark.parametrize(
     ("figure", "title"),
     [
@@ -91,16 +72,15 @@ def test_diagrams_are_written(tmp_path, figure, title):
     assert root.find("{http://www.w3.org/2000/svg}title").text == title
 
 
-def test_an_overview_of_rules_given(tmp_path):
-    path = tmp_path / "out.svg"
-    rules = "V → AV | diag(V)AV | 1"
-    assert run("compile", rules, "--diagram", str(path), "--figure", "overview")[0] == 0
-    title = ElementTree.parse(path).getroot().find("{http://www.w3.org/2000/svg}title")
-    assert title.text == "From {·, ᵀ, 1, diag} to a network layer"
-
-
 def test_supports_without_a_definition_are_named():
     assert "C_1, C_2, C_3: not defined here" in run("compile", "MPNN-3")[1]
+
+
+def test_formulas_have_the_names_of_graph_theory_too():
+    code, printed = run("formula", "induced diamond")
+    assert code == 0
+    assert printed == run("formula", "induced chordal cycle")[1]
+    assert "induced diamond" in run("formula", "induced kite")[1]
 
 
 def test_trace_prints_the_steps_and_evaluates_them(tmp_path):

@@ -21,11 +21,10 @@ def test_separate_names_the_sentence_its_values_and_its_depth():
     assert "is 0 on C6 (EhEG) and 12 on 2·C3 (EJaG)" in run("separate", C6, TRIANGLES)[1]
 
 
-def test_separate_says_same_with_and_without_f():
-    words = json.loads(run("separate", C6, TRIANGLES, "--grammar", "r-G_L1", "--json")[1])
-    assert words["verdict"] == "same"
-    with_f = run("separate", C6, TRIANGLES, "--grammar", "PPGN", "--with-f", "--json")[1]
-    assert json.loads(with_f)["verdict"] == "different"
+def test_with_f_tells_apart_what_words_of_walks_do_not():
+    words = ("separate", "FhoW?", "Fg?hg", "--grammar", "V → AV | 1", "--json")
+    verdicts = [json.loads(run(*words, *more)[1])["verdict"] for more in ((), ("--with-f",))]
+    assert verdicts == ["same", "different"]
 
 
 def test_a_grammar_without_sentences_tells_nothing_apart_with_f_either():
@@ -66,6 +65,12 @@ def test_power_prints_a_table_json_and_markdown(tmp_path):
     family.write_text(f"{C6}\n{TRIANGLES}\n")
     mine = json.loads(run("power", "r-G_L3", "--suite", str(family), "--pairs", "--json")[1])
     assert (mine[0]["pairs"], mine[0]["separated"]) == (1, 1)
+
+
+def test_layers_without_a_suite_are_said_to_count_nothing():
+    note = "--layers counts layers on a suite"
+    assert note in run("power", "r-G_L1", "--layers", "2")[1]
+    assert note not in run("power", "r-G_L1", "--layers", "2", "--suite", "cfi")[1]
 
 
 def test_statements_about_all_graphs_are_for_the_grammars_own_read_out():

@@ -52,13 +52,6 @@ def test_inputs(name: str, matrix: tuple[str, ...], column: tuple[str, ...]) -> 
     assert (inputs.matrix, inputs.column) == (matrix, column)
 
 
-def test_the_ablation_without_diag_has_two_names() -> None:
-    without, kept = "r-G_L3 ∖ {diag(V_c)}", "r-G_L3 ∖ {diag(V_c)} ∪ {I}"
-    assert planned(without).inputs.widths[M] == 1
-    assert planned(kept).inputs.widths[M] == 2
-    assert planned(without).grammar.name != planned(kept).grammar.name
-
-
 @pytest.mark.parametrize(
     ("text", "sort", "names"),
     [

@@ -20,7 +20,6 @@ from g2n2.language.evaluation import evaluate
 from g2n2.language.operations import BINDERS, FUNCTIONS, OPERATIONS, POINTWISE
 from g2n2.language.sorts import SORTS, M, R, S, Sort, V
 from g2n2.language.terms import Hole, Leaf, Term, apply, call, fill, holes
-from g2n2.ops import reference as ops
 
 SIZES, PLACES, CHANNELS = (4, 1, 6), 6, 3
 SHAPES = {S: (), V: (PLACES,), R: (PLACES,), M: (PLACES, PLACES)}
@@ -182,12 +181,3 @@ def test_operands_of_one_channel() -> None:
 )
 def test_sums_over_nodes(rule: str, sums: int) -> None:
     assert sums_over_nodes(Rule.parse(rule).body) == sums
-
-
-def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(lowering.OPERATIONS, ("matmul", (M, M)), ops.product)
-    with pytest.raises(AssertionError, match="Not equal"):
-        check(Rule.parse("M → MM").body)
-    monkeypatch.setattr(lowering, "_masked", lambda value, sort, named: value)
-    with pytest.raises(AssertionError, match="padding"):
-        check(call("cos", Hole(V)))

@@ -7,12 +7,12 @@ import pytest
 
 from g2n2.compiler.grammar_to_plan import plan_network, unsupported
 from g2n2.compiler.plan_to_text import plan_as_json, plan_text
-from g2n2.compiler.readout_plan import is_linear, is_pooled
+from g2n2.compiler.readout_plan import is_pooled
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
-from g2n2.grammars.rules import Rule
+from g2n2.grammars.rules import Rule, is_linear
 
 ALL_SUMS = [(part, "sum") for part in ("nodes", "rows", "scalars", "diagonal", "off-diagonal")]
 

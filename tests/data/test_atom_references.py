@@ -110,7 +110,5 @@ def test_the_extent_is_the_second_moment_of_charges_about_their_centre() -> None
 
 
 def test_the_extent_needs_positions() -> None:
-    with pytest.raises(
-        DataError, match="planted has no positions, which sums of squared distances"
-    ):
+    with pytest.raises(DataError, match="extent needs positions, which planted has not"):
         fit_references(planted_set(), [0, 1, 2], ["u0"], extent=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import process_time
 from typing import Any
 
 import networkx as nx
@@ -12,7 +11,6 @@ import torch
 
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError
-from sample_batches import molecule
 
 pyg = pytest.importorskip("torch_geometric", reason="PyG is not installed")
 Data, Batch = pyg.data.Data, pyg.data.Batch
@@ -114,7 +112,8 @@ def test_directed_is_seen() -> None:
 
 
 def test_distances_are_one_more_channel() -> None:
-    ours = GraphBatch.from_pyg(Batch.from_data_list(MIXED), distance=True)
+    data = Batch.from_data_list(MIXED)
+    ours = GraphBatch.from_pyg(data).with_distances(data.pos, ("raw",))
     assert ours.edges.shape[-1] == 3
     for graph, data in enumerate(MIXED):
         n = data.num_nodes
@@ -199,11 +198,6 @@ def test_huge_numbers_are_no_infinity() -> None:
     assert GraphBatch.from_pyg(Data(edge_index=LINE, x=huge)).nodes.isfinite().all()
 
 
-def test_distances_need_positions() -> None:
-    with pytest.raises(DataError, match="pos"):
-        GraphBatch.from_pyg(Data(edge_index=LINE, num_nodes=2), distance=True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -224,34 +218,3 @@ def test_bad_graphs(arguments: tuple[Any, ...], words: tuple[str, ...]) -> None:
         GraphBatch.of(*arguments)
     for word in words:
         assert word in str(caught.value)
-
-
-def qm9_sized(count: int = 512) -> Any:
-    """Molecules of 18 atoms on average, bonds both ways, 11 atom features, 4 bond types."""
-    draw = torch.Generator().manual_seed(0)
-    items = []
-    for seed in range(count):
-        graph = molecule(13 + seed % 11, seed)
-        ends = torch.tensor(list(graph.to_directed().edges)).T
-        kinds = torch.randint(4, (ends.shape[1],), generator=draw)
-        items.append(
-            Data(
-                x=torch.rand(len(graph), 11, generator=draw),
-                edge_index=ends,
-                edge_attr=torch.nn.functional.one_hot(kinds, 4).float(),
-            )
-        )
-    return Batch.from_data_list(items)
-
-
-def test_conversion_is_quick() -> None:
-    """512 molecules; 20 ms is the aim, a slow machine is allowed five times that."""
-    data = qm9_sized()
-    assert 35 < data.edge_index.shape[1] / 512 < 42
-    times = []
-    for _ in range(7):
-        start = process_time()
-        GraphBatch.from_pyg(data)
-        times.append(process_time() - start)
-    print(f"512 molecules in {1000 * min(times):.1f} ms")
-    assert min(times) < 0.1

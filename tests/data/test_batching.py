@@ -1,9 +1,9 @@
-"""Batches: every graph once, a pure function of seed and epoch, little padding."""
+"""Batches: every graph once, a pure function of seed and epoch, sorted by size where asked for."""
 
 import numpy as np
 import pytest
 
-from g2n2.data.batching import epoch_batches, ordered_batches, padding_waste
+from g2n2.data.batching import epoch_batches, ordered_batches
 
 QM9_MEAN, QM9_DEVIATION, QM9_LEAST, QM9_MOST = 18.03, 2.94, 3, 29
 
@@ -72,14 +72,8 @@ def test_a_window_sorts_by_size_and_batches_are_random_without():
     sizes = qm9_like_sizes(3200)
     spread = [sizes[b].std() for b in batches_of(sizes, 32, 0, 0)]
     assert np.mean(spread) > 0.9 * sizes.std()
-    sorted_waste = padding_waste(sizes, batches_of(sizes, 32, 0, 0, window=16))
-    assert sorted_waste < 0.15 < 0.3 < padding_waste(sizes, batches_of(sizes, 32, 0, 0))
-
-
-def test_padding_waste_by_hand():
-    sizes = np.array([1, 2, 2])
-    assert padding_waste(sizes, [np.array([0, 1, 2])]) == pytest.approx(1 - 9 / 12)
-    assert padding_waste(sizes, [np.array([0]), np.array([1, 2])]) == 0.0
+    spread = [sizes[b].std() for b in batches_of(sizes, 32, 0, 0, window=16)]
+    assert np.mean(spread) < 0.2 * sizes.std()
 
 
 def test_batches_by_chance_do_not_look_at_sizes():

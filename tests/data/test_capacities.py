@@ -5,7 +5,7 @@ import pytest
 
 from g2n2.bench import qm9_sizes
 from g2n2.data.batching import row_batches
-from g2n2.data.capacities import MOST, Capacity, capacities, capacity_of
+from g2n2.data.capacities import MOST, Capacity, Room, capacities, capacity_of
 
 
 @pytest.mark.parametrize("batch", [32, 128])
@@ -34,6 +34,20 @@ def test_a_capacity_keeps_a_row_that_belongs_to_no_graph():
     assert Capacity(129, 16).holds(sizes)
     assert not Capacity(500, 15).holds(sizes)
     assert capacity_of(sizes).holds(sizes)
+
+
+def test_two_marks_need_rows_for_the_copies_of_the_copies():
+    sizes, copies = np.array([8, 8]), np.array([[8, 64], [8, 64]])
+    inner = Room(128, 1024, 8193)
+    marked = Capacity(129, 16, Room(16, 128, 1025, inner))
+    assert marked.holds(sizes, copies)
+    for less in (Room(127, 1024, 8193), Room(128, 1023, 8193), Room(128, 1024, 8192)):
+        assert not Capacity(129, 16, Room(16, 128, 1025, less)).holds(sizes, copies)
+    assert capacity_of(sizes, copies) == Capacity(
+        192, 64, Room(64, 128, 1088, Room(128, 1024, 8256))
+    )
+    rooms = capacities(np.arange(3, 20), 4, copies=np.arange(3, 20)[:, None] ** np.array([1, 2]))
+    assert all(room.marked is not None and room.marked.inner is not None for room in rooms)
 
 
 def test_batches_of_rows_are_cut_by_graphs_and_by_pairs():

@@ -17,14 +17,6 @@ from g2n2.errors import DataError
 SHA256 = "20503ab0939d0d0e4d403ebc15994858e4215d38ca63c77402bad4017290c685"
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No data folder, and an empty cache."""
-    monkeypatch.delenv("G2N2_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "g2n2"
-
-
 def find_file(name: str, data: Path | None, subfolder: str, *, folder: bool = False) -> Path | None:
     return DataFile("set", name, subfolder).find(data, folder=folder)
 
@@ -36,13 +28,13 @@ def put(folder: Path, name: str = "a.g6") -> Path:
 
 
 def test_folders_are_searched_in_order(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named, variable = tmp_path / "named", tmp_path / "variable"
     named.mkdir()
     monkeypatch.setenv("G2N2_DATA", str(variable))
     # From the last place to the first: each new file hides all before it.
-    for folder in (cache, cache / "tu", variable, variable / "tu", named, named / "tu"):
+    for folder in (alone, alone / "tu", variable, variable / "tu", named, named / "tu"):
         assert find_file("a.g6", named, "tu") != folder / "a.g6"
         expected = put(folder)
         assert find_file("a.g6", named, "tu") == expected
@@ -52,7 +44,7 @@ def test_folders_are_searched_in_order(
     assert find_file("a.g6", named, "tu", folder=True) is None
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path, cache: Path) -> None:
+def test_a_folder_that_is_none_is_refused(tmp_path: Path, alone: Path) -> None:
     with pytest.raises(DataError, match="is no folder"):
         find_file("a.g6", tmp_path / "nowhere", "tu")
 
@@ -68,7 +60,7 @@ def test_a_checksum_that_differs_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_half_written_stays_in_the_cache(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
+    alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full_disk(*_: Any) -> NoReturn:
         raise OSError("disk full")
@@ -76,17 +68,17 @@ def test_nothing_half_written_stays_in_the_cache(
     monkeypatch.setattr(os, "replace", full_disk)
     with pytest.raises(DataError, match="disk full"):
         store_in_cache("name.g6", b"C~", "expressivity")
-    assert [path for path in cache.rglob("*") if path.is_file()] == []
+    assert [path for path in alone.rglob("*") if path.is_file()] == []
 
 
-def test_what_is_stored_is_found(cache: Path) -> None:
+def test_what_is_stored_is_found(alone: Path) -> None:
     path = store_in_cache("MUTAG.zip", b"abc", "tu")
     assert path == cache_folder() / "tu" / "MUTAG.zip" == find_file("MUTAG.zip", None, "tu")
     assert path.read_bytes() == b"abc"
 
 
 def test_downloads_are_bounded_and_failures_say_what_to_do(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
+    alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = DataFile("mutag", "MUTAG.zip", "tu", url="https://example.org/a")
     monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: BytesIO(b"12345"))
@@ -95,7 +87,7 @@ def test_downloads_are_bounded_and_failures_say_what_to_do(
     monkeypatch.setattr(files, "LARGEST_DOWNLOAD", 4)
     with pytest.raises(DataError, match="more than 4 bytes") as caught:
         wanted.download(None)
-    for part in (str(cache), "MUTAG.zip", "subfolder tu", "$G2N2_DATA", wanted.url):
+    for part in (str(alone), "MUTAG.zip", "subfolder tu", "$G2N2_DATA", wanted.url):
         assert part in str(caught.value)
 
     def broken(*_: Any, **__: Any) -> NoReturn:

@@ -68,7 +68,7 @@ def test_select_by_flags() -> None:
 
 @pytest.mark.parametrize("indices", [[3], [-1], [0, 7]])
 def test_select_refuses_other_numbers(indices: list[int]) -> None:
-    with pytest.raises(DataError, match=rf"three has no graph {indices[-1]}: its 3 graphs"):
+    with pytest.raises(DataError, match=rf"three has no graph {indices[-1]}: it has 3, from 0"):
         example().select(indices)
 
 

@@ -141,9 +141,12 @@ def test_it_is_written_and_read_back() -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ({"degrees": [3, 1]}, "ascending degrees"),
+        ({"degrees": [3, 1]}, "degrees must ascend"),
         ({"degrees": ["1"]}, r"degrees\[0\] should be a whole number"),
-        ({"graph": {"column a": {"mean": 0, "deviation": 0, "low": None, "high": None}}}, "other"),
+        (
+            {"graph": {"column a": {"mean": 0, "deviation": 0, "low": None, "high": None}}},
+            "no deviation",
+        ),
         ({"node": {"0": {"mean": 0}}}, "has no deviation"),
     ],
 )

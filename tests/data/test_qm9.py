@@ -1,6 +1,5 @@
 """QM9 as a GraphSet: literal molecules, features, units, options."""
 
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,10 +18,8 @@ BENZENE = 208  # gdb_214
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(tmp_path_factory: pytest.TempPathFactory, qm9pack: Path) -> Path:
     """The first 300 molecules."""
-    if importlib.util.find_spec("qm9pack") is None:
-        pytest.skip("qm9pack is not installed")
     path = tmp_path_factory.mktemp("qm9") / "first.cache"
     build_qm9(path, rows=300, processes=1, progress=False)
     return path

@@ -12,7 +12,7 @@ from g2n2.data import archives
 from g2n2.data.qm9 import Arrays, load_qm9, read_cache, write_cache
 from g2n2.errors import DataError
 
-ABOUT = {"origin": "qm9pack", "unclean": 0}
+ABOUT = {"origin": "qm9pack"}
 
 
 def molecules(shift: float = 0.0) -> Arrays:

@@ -1,7 +1,7 @@
 """QM9's features `smiles` are those of the same molecules read from SMILES."""
 
-import importlib.util
 from itertools import islice
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -10,9 +10,9 @@ import pytest
 from g2n2.data import qm9
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.qm9 import load_qm9
+from g2n2.data.qm9_features import ring_edges
 from g2n2.data.readers import Options
 from g2n2.data.readers.molecules import read_smiles_list
-from g2n2.data.rings import ring_edges
 
 pytest.importorskip("rdkit", reason="rdkit is not installed")
 
@@ -36,14 +36,12 @@ def test_ring_edges_are_those_that_are_no_bridge() -> None:
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[GraphSet, list[str]]:
+def sample(tmp_path_factory: pytest.TempPathFactory, qm9pack: Path) -> tuple[GraphSet, list[str]]:
     """Every 200th molecule of the last 40,000, as the training side sees it, and their SMILES."""
-    if importlib.util.find_spec("qm9pack") is None:
-        pytest.skip("qm9pack is not installed")
     entries = list(islice(qm9._entries(qm9.find_source()[2:]), 0, None, 200))
-    arrays, unclean = qm9._rebuild(entries)
+    arrays = qm9._rebuild(entries)
     path = tmp_path_factory.mktemp("qm9") / "sample.cache"
-    about = {"origin": "qm9pack", "files": {}, "unclean": unclean, "rdkit": ""}
+    about = {"origin": "qm9pack", "files": {}, "rdkit": ""}
     qm9.write_cache(path, arrays, about)
     return load_qm9("smiles", cache=path).check(), [texts[0] for _, _, texts in entries]
 

@@ -130,7 +130,7 @@ FIVE = [0.5, 1.5, 2.5, 3.5, 4.5]
         ("random", (0, 0.5, 0.5), "", "the first above 0"),
         ("random", (0.5, 0.5), "", "expected three from 0 to 1"),
         ("random", (float("nan"), 0.5, 0.5), "", "expected three from 0 to 1"),
-        ("scaffold", None, "", "keeps no SMILES"),
+        ("scaffold", None, "", "needs SMILES"),
         ("stored", None, "", "no part 'train' (parts: none)"),
         ("fold:1", None, "", "it has no folds"),
         ("file", None, '{"train": [0, 1], "test": [1]}', "graph 1 (1) is in 'train' and 'test'"),
@@ -230,5 +230,5 @@ def test_stratified_folds_are_those_of_scikit_learn(folds: int, seed: int) -> No
     theirs = selection.StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels, labels)
     ours = lists(stratified_folds(labels, folds, seed))
     assert ours == {f"fold-{k}": test.tolist() for k, (_, test) in enumerate(theirs, start=1)}
-    with pytest.raises(DataError, match="the largest has 4"):
+    with pytest.raises(DataError, match="graphs, not 4"):
         stratified_folds(np.array([0, 0, 0, 0, 1]), 5)

@@ -2,51 +2,29 @@
 
 import gzip
 import hashlib
-import os
 import urllib.request
 import zipfile
 from collections import Counter
 from io import BytesIO
-from itertools import combinations
 from pathlib import Path
-from typing import Any, NoReturn
 
 import networkx as nx
 import numpy as np
 import pytest
 
+from benchmark_files import real_file
 from g2n2.data import suites as suite_files
-from g2n2.data.suites import BREC_ARCHIVE, SUITE_NAMES, load_suite
+from g2n2.data.suites import BREC_ARCHIVE, SUITE_NAMES, load_csl, load_exp, load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import to_graph6
 from g2n2.power.suites import SameSizePairs, graph6_suite
 
+FOLDER = "expressivity"
 FILES = {
     "sr25": "sr251256.g6",
     "exp": "exp_graphsat.npz",
     "brec": "brec_v3_pairs.g6.gz",
 }
-
-
-def real_file(name: str) -> Path:
-    folder = os.environ.get("G2N2_DATA", "")
-    path = Path(folder, "expressivity", FILES[name])
-    if not folder or not path.is_file():
-        pytest.skip(f"needs expressivity/{path.name} in the folder $G2N2_DATA names: {folder!r}")
-    return path
-
-
-@pytest.fixture
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No data folder, an empty cache (returned), and no network."""
-
-    def no_network(*_: Any, **__: Any) -> NoReturn:
-        raise OSError("no network in this test")
-
-    monkeypatch.delenv("G2N2_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(urllib.request, "urlopen", no_network)
-    return tmp_path / "cache" / "g2n2"
 
 
 def serve(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
@@ -69,31 +47,14 @@ def test_generated_suites_need_no_file(alone: Path, name: str, graphs: int, pair
     assert all(len(suite.graphs[i]) == len(suite.graphs[j]) for i, j in suite.pairs[:50])
 
 
-def test_csl_graphs_are_not_isomorphic() -> None:
-    graphs = load_suite("csl").graphs
-    assert all(matrix.sum() == 2 * 82 for matrix in graphs)
-    spectra = [np.linalg.eigvalsh(matrix) for matrix in graphs]
-    assert all(abs(a - b).max() > 0.01 for a, b in combinations(spectra, 2))
-
-
 def test_cfi_suite_names_its_bases() -> None:
     suite = load_suite("cfi")
     assert suite.categories == ("C3", "K4-e", "K2,3", "K4")
     assert [len(suite.graphs[i]) for i, _ in suite.pairs] == [6, 12, 14, 16]
 
 
-def test_sr25_is_strongly_regular() -> None:
-    real_file("sr25")
-    suite = load_suite("sr25")
-    assert (len(suite.graphs), len(suite.pairs)) == (15, 105)
-    identity, everything = np.eye(25), np.ones((25, 25))
-    for matrix in suite.graphs:
-        expected = 12 * identity + 5 * matrix + 6 * (everything - identity - matrix)
-        assert np.array_equal(matrix @ matrix, expected)
-
-
 def test_exp_is_600_labelled_pairs() -> None:
-    real_file("exp")
+    real_file(FOLDER, FILES["exp"])
     suite = load_suite("exp")
     assert (len(suite.graphs), len(suite.pairs)) == (1200, 600)
     assert suite.node_labels is not None
@@ -108,7 +69,7 @@ def test_exp_is_600_labelled_pairs() -> None:
 
 
 def test_brec_has_the_published_table() -> None:
-    real_file("brec")
+    real_file(FOLDER, FILES["brec"])
     suite = load_suite("brec")
     assert (len(suite.graphs), len(suite.pairs)) == (800, 400)
     orders: dict[str, list[int]] = {}
@@ -130,19 +91,21 @@ def test_brec_has_the_published_table() -> None:
     }
 
 
-def official_brec() -> np.ndarray:
-    """Lay the base pairs out as `brec_v3.npy` does, other entries being any relabeling."""
-    lines = gzip.decompress(real_file("brec").read_bytes()).decode().split()
+def official_brec(monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """Lay the base pairs out as `brec_v3.npy` does, with 4 entries of each pair in place of 64."""
+    monkeypatch.setattr(suite_files, "BREC_COPIES", 4)
+    lines = gzip.decompress(real_file(FOLDER, FILES["brec"]).read_bytes()).decode().split()
     entries = np.array(lines).reshape(400, 1, 2)
-    relabelled = np.repeat(entries[:, :, ::-1], 31, axis=1)
+    relabelled = entries[:, :, ::-1]
     tests = np.concatenate([entries, relabelled], axis=1).ravel()
     return tests.astype(bytes)
 
 
-@pytest.mark.slow  # the array has 168 MB
-def test_brec_from_the_official_array(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    expected = load_suite("brec", real_file("brec").parent)
-    np.save(tmp_path / "brec_v3.npy", official_brec())
+def test_brec_from_the_official_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    expected = load_suite("brec", real_file(FOLDER, FILES["brec"]).parent)
+    np.save(tmp_path / "brec_v3.npy", official_brec(monkeypatch))
     request.getfixturevalue("alone")
     suite = load_suite("brec", tmp_path)
     assert all(np.array_equal(a, b) for a, b in zip(suite.graphs, expected.graphs, strict=True))
@@ -164,7 +127,7 @@ def test_brec_download_keeps_the_base_graphs_only(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     archive, array = BytesIO(), BytesIO()
-    np.save(array, official_brec())
+    np.save(array, official_brec(monkeypatch))
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as members:
         members.writestr("brec_v3.npy", array.getvalue())
     cache: Path = request.getfixturevalue("alone")
@@ -186,7 +149,7 @@ def test_brec_download_keeps_the_base_graphs_only(
 def test_damaged_files_are_refused(
     tmp_path: Path, request: pytest.FixtureRequest, name: str, damage: str
 ) -> None:
-    source = real_file(name)
+    source = real_file(FOLDER, FILES[name])
     request.getfixturevalue("alone")
     content = bytearray(source.read_bytes())
     if damage == "cut":
@@ -201,7 +164,7 @@ def test_damaged_files_are_refused(
 def test_brec_lines_in_another_order_are_refused(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    lines = gzip.decompress(real_file("brec").read_bytes()).split()
+    lines = gzip.decompress(real_file(FOLDER, FILES["brec"]).read_bytes()).split()
     request.getfixturevalue("alone")
     swapped = b"\n".join([lines[1], lines[0], *lines[2:]])
     (tmp_path / "brec_v3_pairs.g6.gz").write_bytes(gzip.compress(swapped))
@@ -230,7 +193,7 @@ def test_the_exp_pickle_is_refused(tmp_path: Path, alone: Path) -> None:
 def test_sr25_download_is_checked_and_cached(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    content = real_file("sr25").read_bytes()
+    content = real_file(FOLDER, FILES["sr25"]).read_bytes()
     cache: Path = request.getfixturevalue("alone")
     serve(monkeypatch, content[:-1])
     with pytest.raises(DataError, match="sha256"):
@@ -293,3 +256,40 @@ def test_merged_counts_pairs_of_equal_value() -> None:
     assert atlas.merged([0] * 1252) == sum(n * (n - 1) // 2 for n in by_size.values())
     with pytest.raises(DataError, match="has 10 graphs, got 3 values"):
         family.merged([0, 1, 2])
+
+
+SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
+
+
+def test_exp() -> None:
+    path = real_file(FOLDER, FILES["exp"])
+    data = load_exp()
+    assert (len(data), int(data.sizes.sum()), int(data.edge_counts.sum())) == (1200, 53336, 132260)
+    with np.load(path) as stored:
+        assert (data.targets[:, 0] == stored["y"]).all()
+        assert (data.node_features.argmax(1) == stored["x"]).all()
+    assert (data.node_features.sum(1) == 1).all()
+    assert data.sizes.mean() == pytest.approx(44.45, abs=0.005)
+    assert data.columns[0].kind == "binary"
+    assert data.ids[3] == "pair 1 graph 1"
+
+
+def test_csl_is_generated() -> None:
+    data = load_csl()
+    assert (len(data), set(data.sizes.tolist()), set(data.edge_counts.tolist())) == (
+        150,
+        {41},
+        {164},
+    )
+    assert Counter(data.targets[:, 0].tolist()) == dict.fromkeys(map(float, range(10)), 15)
+    assert data.columns[0].classes == tuple(f"skip {skip}" for skip in SKIPS)
+    for index in (0, 14, 15, 77, 149):
+        skip = SKIPS[int(data.targets[index, 0])]
+        expected = nx.circulant_graph(41, [1, skip])
+        assert nx.is_isomorphic(nx.from_numpy_array(data.adjacency(index)), expected)
+    assert (data.adjacency(0) != data.adjacency(1)).any()
+    assert list(data.splits) == [f"fold-{k}" for k in range(1, 6)]
+    for indices in data.splits.values():
+        assert Counter(data.targets[indices, 0].tolist()) == dict.fromkeys(map(float, range(10)), 3)
+    assert (load_csl(seed=1).edges != data.edges).any()
+    assert (load_csl(seed=0).edges == data.edges).all()

@@ -6,44 +6,30 @@ import shutil
 import urllib.request
 import zipfile
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmark_files import real_file
-from g2n2.data.tu import MUTAG_GIN_ORDER, load_tu
+from g2n2.data.tu import load_tu
 from g2n2.errors import DataError
 
-# Name, graphs, class sizes by raw label, average nodes and undirected edges, node and edge columns,
-# graphs in a test fold.
+# Name, graphs, class sizes by raw label, average nodes and undirected edges, node and edge columns.
 PUBLISHED = [
-    ("MUTAG", 188, {"-1": 63, "1": 125}, 17.93, 19.79, 7, 4, 18),
-    ("PTC", 344, {"0": 192, "1": 152}, 25.56, 25.96, 21, 0, 34),
-    ("PTC_MR", 344, {"-1": 192, "1": 152}, 14.29, 14.69, 18, 0, 0),
-    ("PROTEINS", 1113, {"1": 663, "2": 450}, 39.06, 72.82, 3, 0, 111),
-    ("NCI1", 4110, {"0": 2053, "1": 2057}, 29.87, 32.30, 37, 0, 411),
-    ("IMDB-BINARY", 1000, {"0": 500, "1": 500}, 19.77, 96.53, 0, 0, 100),
-    ("IMDB-MULTI", 1500, {"0": 500, "1": 500, "2": 500}, 13.00, 65.94, 0, 0, 150),
+    ("MUTAG", 188, {"-1": 63, "1": 125}, 17.93, 19.79, 7, 4),
+    ("PTC", 344, {"0": 192, "1": 152}, 25.56, 25.96, 21, 0),
+    ("PTC_MR", 344, {"-1": 192, "1": 152}, 14.29, 14.69, 18, 0),
+    ("PROTEINS", 1113, {"1": 663, "2": 450}, 39.06, 72.82, 3, 0),
+    ("NCI1", 4110, {"0": 2053, "1": 2057}, 29.87, 32.30, 37, 0),
+    ("IMDB-BINARY", 1000, {"0": 500, "1": 500}, 19.77, 96.53, 0, 0),
+    ("IMDB-MULTI", 1500, {"0": 500, "1": 500, "2": 500}, 13.00, 65.94, 0, 0),
 ]
 GIN_NAMES = {"IMDB-BINARY": "IMDBBINARY", "IMDB-MULTI": "IMDBMULTI"}
 
 
-@pytest.fixture
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No data folder, an empty cache (returned), and no network."""
-
-    def no_network(*_: Any, **__: Any) -> NoReturn:
-        raise OSError("no network in this test")
-
-    monkeypatch.delenv("G2N2_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(urllib.request, "urlopen", no_network)
-    return tmp_path / "cache" / "g2n2" / "tu"
-
-
 @pytest.mark.parametrize(
-    ("name", "graphs", "classes", "nodes", "edges", "node_columns", "edge_columns", "fold"),
+    ("name", "graphs", "classes", "nodes", "edges", "node_columns", "edge_columns"),
     PUBLISHED,
 )
 def test_published_figures(
@@ -54,7 +40,6 @@ def test_published_figures(
     edges: float,
     node_columns: int,
     edge_columns: int,
-    fold: int,
 ) -> None:
     path = real_file("tu", f"{name}.zip")
     data = load_tu(name)
@@ -69,10 +54,7 @@ def test_published_figures(
     assert column.kind == ("binary" if len(classes) == 2 else "multiclass")
     sizes = np.bincount(data.targets[:, 0].astype(int)).tolist()
     assert dict(zip(column.classes, sizes, strict=True)) == classes
-    assert list(data.splits) == [f"fold-{k}" for k in range(1, 11) if fold]
-    tested = [index for indices in data.splits.values() for index in indices.tolist()]
-    assert len(tested) == len(set(tested)) == 10 * fold
-    assert any("in no test fold" in note for note in data.notes) is (0 < 10 * fold < graphs)
+    assert not data.splits
     assert data.source["path"] == str(path)
 
 
@@ -101,13 +83,6 @@ def test_gin_folds_are_those_of_scikit_learn_on_the_gin_files(name: str) -> None
     folds = selection.StratifiedKFold(10, shuffle=True, random_state=0)
     expected = [set(order[test].tolist()) for _, test in folds.split(np.zeros(len(labels)), labels)]
     assert [set(indices.tolist()) for indices in data.splits.values()] == expected
-
-
-def test_stored_mutag_folds_are_the_original_ones_in_this_order() -> None:
-    with zipfile.ZipFile(real_file("tu", "MUTAG.zip")) as archive:
-        original = archive.read("MUTAG/10fold_idx_gin_order/test_idx-3.txt").split()
-    expected = {int(MUTAG_GIN_ORDER[int(k)]) for k in original}
-    assert set(load_tu("MUTAG").splits["fold-3"].tolist()) == expected
 
 
 def test_degree_features_follow_the_option() -> None:
@@ -141,7 +116,7 @@ def test_same_as_pyg(tmp_path: Path, name: str) -> None:
 
     with zipfile.ZipFile(real_file("tu", f"{name}.zip")) as archive:
         archive.extractall(tmp_path)
-    data = load_tu(name, folds="none")
+    data = load_tu(name)
     for index, graph in enumerate(TUDataset(str(tmp_path), name)):
         one = data.select([index])
         assert one.edges.tolist() == graph.edge_index.tolist()
@@ -170,7 +145,7 @@ def test_download_is_counted_checked_and_cached(
 ) -> None:
     content = official_mutag()
     expected = load_tu("MUTAG", folds="gin")
-    cache: Path = request.getfixturevalue("alone")
+    cache: Path = request.getfixturevalue("alone") / "tu"
     asked = []
 
     def serve(url: str, **_: Any) -> io.BytesIO:
@@ -185,7 +160,6 @@ def test_download_is_counted_checked_and_cached(
     assert sorted(path.name for path in cache.iterdir()) == ["MUTAG.zip", "MUTAG.zip.sha256"]
     cached = load_tu("MUTAG")
     assert cached.source["sha256"] == data.source["sha256"]
-    assert "no splits" in cached.notes[0]
     assert len(asked) == 1
     (cache / "MUTAG.zip").write_bytes(content + b"\0")
     with pytest.raises(DataError, match="sha256"):
@@ -206,7 +180,7 @@ def test_a_download_with_other_counts_is_refused_and_not_cached(
     monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: io.BytesIO(b"<html>"))
     with pytest.raises(DataError, match=r"chrsmrrs\.com.* cannot be read as a zip file"):
         load_tu("MUTAG")
-    assert not list(alone.glob("*"))
+    assert not list(alone.glob("tu/*"))
 
 
 @pytest.mark.parametrize(
@@ -239,12 +213,11 @@ def test_an_unpacked_set_is_found_as_a_folder(
         load_tu(shutil.copy(path, tmp_path / "renamed.zip")),
     ):
         assert data.edges.tolist() == expected.edges.tolist()
-        assert data.splits.keys() == expected.splits.keys()
     with pytest.raises(DataError, match="no network"):
         load_tu("MUTAG", tmp_path)
 
 
-@pytest.mark.parametrize("option", [{"folds": "five"}, {"degree": "log"}])
+@pytest.mark.parametrize("option", [{"folds": "stored"}, {"degree": "log"}])
 def test_options_are_checked(option: dict[str, Any]) -> None:
     with pytest.raises(DataError, match="expected one of"):
         load_tu(os.curdir, **option)

@@ -28,7 +28,7 @@ def written(folder: Path, **changes: str | None) -> Path:
 
 
 def test_an_ordinary_folder(tmp_path: Path) -> None:
-    data = load_tu(written(tmp_path / "a"), folds="none")
+    data = load_tu(written(tmp_path / "a"))
     assert data.name == "mine"
     assert data.sizes.tolist() == [3, 2]
     assert data.edge_counts.tolist() == [6, 2]
@@ -52,7 +52,7 @@ def test_an_ordinary_folder(tmp_path: Path) -> None:
 def test_what_is_unusual_is_noted(
     tmp_path: Path, changes: dict[str, str | None], note: str
 ) -> None:
-    data = load_tu(written(tmp_path / "a", **changes), folds="none")
+    data = load_tu(written(tmp_path / "a", **changes))
     assert [note in line for line in data.notes] == [True]
     assert len(data) == 2
     matrix = data.adjacency(0)
@@ -63,20 +63,20 @@ def test_what_is_unusual_is_noted(
 
 
 def test_what_changes_nothing_is_read_without_a_word(tmp_path: Path) -> None:
-    blank = load_tu(written(tmp_path / "a", node_labels="5\n\n5\n7\n \n7\n5\n\n"), folds="none")
+    blank = load_tu(written(tmp_path / "a", node_labels="5\n\n5\n7\n \n7\n5\n\n"))
     assert blank.node_features.argmax(1).tolist() == [0, 0, 2, 2, 0]
-    gaps = load_tu(written(tmp_path / "b", graph_indicator="1\n1\n1\n4\n4\n"), folds="none")
+    gaps = load_tu(written(tmp_path / "b", graph_indicator="1\n1\n1\n4\n4\n"))
     assert gaps.ids == ("1", "4")
     loops = {"A": TWO_GRAPHS["A"] + "1, 1\n", "edge_labels": None}
-    assert load_tu(written(tmp_path / "c", **loops), folds="none").adjacency(0)[0, 0] == 1
-    missing = load_tu(written(tmp_path / "d", graph_labels="4\nnan\n"), folds="none")
+    assert load_tu(written(tmp_path / "c", **loops)).adjacency(0)[0, 0] == 1
+    missing = load_tu(written(tmp_path / "d", graph_labels="4\nnan\n"))
     assert np.isnan(missing.targets[:, 0]).tolist() == [False, True]
     assert [blank.notes, gaps.notes, missing.notes] == [()] * 3
 
 
 def test_edge_labels_stay_with_their_edge(tmp_path: Path) -> None:
     changes = {"A": "3, 1\n1, 2\n1, 2\n4, 5\n", "edge_labels": "2\n0\n1\n1\n"}
-    data = load_tu(written(tmp_path / "a", **changes), folds="none")
+    data = load_tu(written(tmp_path / "a", **changes))
     assert data.edges.tolist() == [[0, 0, 1, 2, 0, 1], [1, 2, 0, 0, 1, 0]]
     assert data.edge_features.argmax(1).tolist() == [0, 2, 0, 2, 1, 1]
     kept = load_tu(tmp_path / "a", folds="none", directed=True)
@@ -86,31 +86,10 @@ def test_edge_labels_stay_with_their_edge(tmp_path: Path) -> None:
 
 def test_real_graph_attributes_are_regression_targets(tmp_path: Path) -> None:
     changes = {"graph_labels": None, "graph_attributes": "0.5, 1e3\nnan, 2\n"}
-    data = load_tu(written(tmp_path / "a", **changes), folds="none")
+    data = load_tu(written(tmp_path / "a", **changes))
     assert [column.kind for column in data.columns] == ["regression"] * 2
     assert data.targets[0].tolist() == [0.5, 1000]
     assert np.isnan(data.targets[1, 0])
-
-
-def test_stored_folds_of_ones_own(tmp_path: Path) -> None:
-    folder = written(tmp_path / "a")
-    (folder / "10fold_idx").mkdir()
-    (folder / "10fold_idx" / "test_idx-1.txt").write_text("1\n")
-    (folder / "10fold_idx" / "test_idx-2.txt").write_text("0\n")
-    splits = load_tu(folder).splits
-    assert {name: indices.tolist() for name, indices in splits.items()} == {
-        "fold-1": [1],
-        "fold-2": [0],
-    }
-    (folder / "10fold_idx" / "test_idx-2.txt").write_text("0\n1\n")
-    with pytest.raises(
-        DataError,
-        match=r"test_idx-2\.txt, line 2: graph 1 was tested before, in test_idx-1\.txt, line 1",
-    ):
-        load_tu(folder)
-    (folder / "10fold_idx" / "test_idx-2.txt").write_text("2\n")
-    with pytest.raises(DataError, match="got 2, expected a graph from 0 to 1"):
-        load_tu(folder)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +123,7 @@ def test_what_is_wrong_is_refused_by_file_and_line(
 ) -> None:
     folder = written(tmp_path / "a", **changes)
     with pytest.raises(DataError, match=message):
-        load_tu(folder, attributes=True, folds="none")
+        load_tu(folder, attributes=True)
 
 
 def test_text_that_is_no_text(tmp_path: Path) -> None:

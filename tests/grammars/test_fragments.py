@@ -50,15 +50,6 @@ def test_names_and_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "rules"),
-    [("L1", 15), ("L3", 19), ("L3 + Tr", 21), ("· Tr", 5), ("· ᵀ 1", 13), ("· ᵀ 1 Tr", 15)],
-)
-def test_number_of_rules(text: str, rules: int) -> None:
-    """As the paper and THEORY.md §1 count them."""
-    assert len(Fragment(text).exhaustive().all_rules) == rules
-
-
-@pytest.mark.parametrize(
     ("text", "grammar"),
     [
         ("· Tr", "S → Tr(M) | Tr(S) | SS; M → MM | A"),

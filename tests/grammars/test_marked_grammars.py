@@ -11,11 +11,11 @@ from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.derivations import derive_word
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar, Rule
+from g2n2.grammars.layered_grammar import LayeredGrammar
 from g2n2.grammars.words import enumerate_words, parse_word
 from g2n2.language.evaluation import evaluate_mod
 from g2n2.language.modular import PRIMES
 from g2n2.language.sorts import S, V
-from g2n2.power.layered_grammar import LayeredGrammar
 from g2n2.power.word_memory import Stack
 
 MARKED = ["r-G_L1Σ", "r-G_L3Σ", "r-G_L1ΣΣ", "r-G_L3ΣΣ", "L3Σ (full)", "L1Σ", "L3 + Σ", "L1ΣΣ"]
@@ -140,3 +140,10 @@ def test_stacks_of_marked_graphs_against_the_interpreter(name: str) -> None:
 def test_layers_see_how_many_marks_stand_at_once() -> None:
     assert LayeredGrammar.of(find_grammar("r-G_L1ΣΣ")).scope == 2
     assert LayeredGrammar.of(find_grammar("r-G_L3")).scope == 0
+
+
+def test_a_rule_moves_into_marks_and_out_again() -> None:
+    outside, inside = Rule.parse("V → AV"), Rule.parse("V′ → AV′")
+    assert outside.within(1) == inside
+    assert inside.within(1) == Rule.parse("V″ → AV″")
+    assert inside.within(1).plain == inside.plain == outside

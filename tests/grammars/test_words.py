@@ -19,7 +19,6 @@ from g2n2.language.sorts import M, S, Sort, V
 from g2n2.language.terms import (
     Term,
     operation_count,
-    operators,
 )
 from strategies import AllDerivations, random_inputs
 
@@ -130,11 +129,3 @@ def test_every_word_listed_is_a_member_and_reads_back(name: str) -> None:
         for word in enumerate_words(grammar, sort, 4):
             assert parse_word(grammar, str(word.term)) == word.term
             assert derive_word(grammar, word.term).term == word.term
-
-
-def test_words_use_only_the_operations_of_their_fragment() -> None:
-    for text in ("· Tr", "· ᵀ 1", "L1", "L3", "· ⊙ Tr", "1 diag", "L1 + f_V"):
-        fragment = Fragment(text)
-        for sort in fragment.sorts():
-            for word in enumerate_words(fragment.exhaustive(), sort, 4):
-                assert operators(word.term) <= fragment.operations

@@ -126,11 +126,3 @@ def test_names_of_huge_graphs_are_refused_before_they_are_made() -> None:
     for text in ("K99999", "9999999C9999999", "complement of 3000K1", "name:C2001"):
         with pytest.raises(DataError, match="a graph is made of its name up to 2,000"):
             adjacency(text)
-
-
-def test_graph6_and_molecules_are_read_as_before() -> None:
-    assert to_graph6("Bw") == "Bw"
-    assert graph_name("name:C6") == graph_name("EhEG") == "C6"
-    pytest.importorskip("rdkit")
-    assert graph_name("C1CCCCC1") == "C6"
-    assert graph_name("smiles:CCCC") == "P4"

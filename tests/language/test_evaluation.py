@@ -34,20 +34,6 @@ def test_terms_count_what_networkx_counts(text: str) -> None:
         assert np.array_equal(exact, case.value % PRIME), case
 
 
-def test_the_pair_1wl_cannot_tell_apart() -> None:
-    sentence = parse("1ᵀ(A²⊙A)1")
-    assert evaluate(sentence, GRAPHS["C6"]) == 0
-    assert evaluate(sentence, GRAPHS["2·C3"]) == 12
-
-
-def test_a_function_on_matrices_separates_them_too() -> None:
-    """THEORY.md §1: L1 with + and f on matrices gives 48 against 72 for f(x) = x²."""
-    sentence = parse("1ᵀf(A + A²)1")
-    square = {"f": lambda x: x * x}
-    assert evaluate(sentence, GRAPHS["C6"], functions=square) == 48
-    assert evaluate(sentence, GRAPHS["2·C3"], functions=square) == 72
-
-
 @pytest.mark.parametrize(
     ("name", "at", "value"),
     [

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import product
 from random import Random
 
-import networkx as nx
 import numpy as np
 import pytest
 
 from g2n2.errors import G2N2Error, GrammarError
 from g2n2.language.equality import decide
 from g2n2.language.evaluation import evaluate, evaluate_mod
-from g2n2.language.exact_values import exact_value
 from g2n2.language.parsing import parse
 from g2n2.language.patterns import equal, normal_form
 from g2n2.language.printing import to_ascii, to_latex, to_text
@@ -65,21 +62,6 @@ def test_what_is_no_law_has_a_counterexample(left: str, right: str) -> None:
 def test_a_loop_of_a_simple_graph_vanishes_when_the_mark_makes_it() -> None:
     assert equal("Σv. (vᵀAv)×A", "0×A", assume="simple")
     assert not equal("Σv. (vᵀAv)×A", "0×A")
-
-
-def test_the_sentence_of_k4() -> None:
-    rook = nx.line_graph(nx.complete_bipartite_graph(4, 4))
-    shrikhande = nx.Graph(
-        ((a, b), ((a + i) % 4, (b + j) % 4))
-        for a, b in product(range(4), repeat=2)
-        for i, j in ((0, 1), (1, 0), (1, 1))
-    )
-    sentence = parse("Σv. (Av)ᵀ(A·diag(Av)·A⊙A)(Av)")
-    for graph, cliques in ((rook, 8), (shrikhande, 0)):
-        matrix = nx.to_numpy_array(graph)
-        assert cliques == sum(len(c) == 4 for c in nx.enumerate_all_cliques(graph))
-        assert evaluate(sentence, matrix) == 24 * cliques
-        assert exact_value(sentence, matrix.astype(int), {}, 0, 0) == 24 * cliques
 
 
 def test_a_mark_is_no_free_variable() -> None:

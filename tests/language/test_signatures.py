@@ -152,7 +152,7 @@ def residues_agree(
         return sum(int(x) * int(y) for x, y in zip(a.ravel(), b.ravel(), strict=True)) % prime
 
     for target, sort in enumerate(sorts):
-        pulled = stack.pull_back(body, arguments, dual, target)
+        pulled = stack.pull_back(body, arguments, dual, target, ())
         assert pulled.shape == (1, *stack.shape(sort))
         assert paired(pulled, arguments[target]) == paired(dual, got)
 

@@ -14,7 +14,7 @@ import torch
 
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError, G2N2Error, MemoryBudgetError, ShapeError
-from g2n2.nn import G2N2, GrammarGNN
+from g2n2.nn import GrammarGNN
 from sample_batches import weighted_batch
 
 
@@ -185,10 +185,3 @@ def test_directed_graphs_enter_where_words_read_them() -> None:
     blind = small(width=16)
     merged = blind(replace(batch, directed=False))
     assert torch.allclose(merged[0], merged[1], atol=1e-6)
-
-
-def test_a_shorthand_is_the_grammar() -> None:
-    torch.manual_seed(0)
-    first = G2N2(width=4, layers=1)(PATH)
-    torch.manual_seed(0)
-    assert torch.equal(first, GrammarGNN("r-G_L3", width=4, layers=1)(PATH))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from cases import UNMARKED
 from g2n2 import GrammarGNN, GraphBatch, find_grammar
 from g2n2.compiler.lowering import columns_only
 from g2n2.data import store
-from g2n2.data.batch import dense, sparse
 from g2n2.errors import DataError, ShapeError
 from g2n2.training.run import Run
 from g2n2.training.session import train_config
 from small_runs import no_pictures, small_config
 from small_sets import small_set
 
+dense = GraphBatch.from_edges
+sparse = partial(GraphBatch.from_edges, sparse=True)
 GRAMMARS = (
     "GNNML1",
     "GCN",

@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from cases import UNMARKED
-from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
+from g2n2.compiler.grammar_to_plan import unsupported
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
-from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN
-from g2n2.nn.supports import SpectralSupports
+from sample_batches import catalogue_network as network
 
 ALL = [
     (name, preset)
@@ -27,21 +26,6 @@ ALL = [
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
     torch.compiler.reset()
-
-
-def network(grammar: str, **options: object) -> GrammarGNN:
-    torch.manual_seed(3)
-    chosen = UNMARKED[grammar]
-    named = undefined_supports(chosen)
-    given = {
-        "node_features": 2,
-        "edge_features": int(any(rule.head == M for rule in chosen.rules)),
-        "width": 3,
-        "layers": 1,
-        "decision": (4,),
-        "supports": SpectralSupports(len(named)) if named else None,
-    }
-    return GrammarGNN(chosen, **{**given, **options})
 
 
 def batch(model: GrammarGNN, *sizes: int) -> GraphBatch:

@@ -11,33 +11,21 @@ import pytest
 import torch
 
 from cases import UNMARKED
-from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
+from g2n2.compiler.grammar_to_plan import unsupported
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError, G2N2Error, LoweringError
-from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN
 from g2n2.nn import exporting as under_test
 from g2n2.nn.exporting import INPUTS, export_onnx, export_program
-from g2n2.nn.supports import SpectralSupports
+from sample_batches import catalogue_network
 
 BATCHES = ((1, 2, 7), (9,), (1,), (3, 29))
 """Sizes of the graphs of each batch; none is the one the network is traced with."""
 
 
 def network(grammar: str, **options: object) -> GrammarGNN:
-    torch.manual_seed(2)
-    chosen = UNMARKED[grammar]
-    named = undefined_supports(chosen)
-    given = {
-        "node_features": 2,
-        "edge_features": int(any(rule.head == M for rule in chosen.rules)),
-        "width": 3,
-        "layers": 1,
-        "decision": (4,),
-        "supports": SpectralSupports(len(named)) if named else None,
-    }
-    return GrammarGNN(chosen, **{**given, **options}).eval()
+    return catalogue_network(grammar, **options).eval()
 
 
 def batches(model: GrammarGNN, *sizes: tuple[int, ...]) -> Iterator[GraphBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import cycle, product
+from itertools import cycle
 
 import pytest
 import torch
@@ -113,20 +113,6 @@ def test_directed_graphs(name: str) -> None:
     model, batch = made(name, "modern", "node", "mean", directed=True, context=True)
     assert batch.directed
     assert_invariant(model, batch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(GRAMMARS)[::3])
-def test_every_preset_and_read_out(name: str) -> None:
-    """Tasks, directions and the pooled vector take turns."""
-    directions = (False, True) if holds_matrices(GRAMMARS[name]) else (False,)
-    others = [x for x in product(TASKS, directions, (False, True)) if x[0] != "graph" or not x[2]]
-    turns = cycle(others)
-    for preset, readout in product(presets_of(name), READOUTS):
-        task, directed, context = next(turns)
-        model, batch = made(name, preset, task, readout, directed, context)
-        for training in (True, False):
-            assert_invariant(model.train(training), batch)
 
 
 def test_padding_is_never_read() -> None:

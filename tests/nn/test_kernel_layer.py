@@ -11,6 +11,7 @@ from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
 from g2n2.nn.kernel_layer import stacked
+from g2n2.ops import packing
 from g2n2.ops.packing import Packing
 from g2n2.ops.rule_kernels.spec import MOST_NODES
 from kernel_checks import DEVICE
@@ -174,7 +175,7 @@ def test_rows_of_no_graph_count_for_nothing(pair_norm, poisoned):
         }
         longer = model.packed.from_inputs(packing, first, None, None)
         model.zero_grad()
-        value = model.packed.outputs(model.packed.run(longer), longer)
+        value = model.packed.on_graphs(longer)
         value.square().sum().backward()
         slopes = [p.grad for p in model.parameters() if p.grad is not None]
         found.append([value.detach(), *slopes])
@@ -256,11 +257,12 @@ def test_larger_graphs_go_the_general_way(sizes, launches, poisoned):
     assert not any(name.startswith("rule_kernels.") for name in launches)
 
 
-def test_padding_does_not_matter(poisoned):
-    """A graph alone, and beside a larger one."""
-    model = network("r-G_L3")
-    alone, beside = model(batch(4)), model(batch(4, 9))
-    torch.testing.assert_close(alone[0], beside[0], rtol=1e-4, atol=1e-5)
+def test_sums_of_pairs_where_only_products_have_kernels(monkeypatch, launches, poisoned):
+    """The last layer gives sums in the place of M, and products are by kernels."""
+    monkeypatch.setattr(packing, "pads", lambda _, most: False)
+    model = network("r-G_L3", layers=1, width=4)
+    assert_same(model, batch(MOST_NODES + 1, 5, 2))
+    assert "tiled_rules.matrix_matrix_kernel" in launches
 
 
 @pytest.mark.gpu

@@ -5,6 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 import torch
+from torch import nn
 
 from g2n2 import GrammarGNN, GraphBatch
 from g2n2.errors import LoweringError
@@ -46,9 +47,19 @@ def test_layers_before_the_marks_are_bounded_by_their_own_verdict() -> None:
     model = network("r-G_L3Σ", trunk=3, layers=1)
     rook, shrikhande = model(batch_of(ROOK, SHRIKHANDE)).tolist()
     assert abs(rook[0] - shrikhande[0]) < 1e-9
-    relations = {s.against: s.relation for s in model.power().of_network().statements}
+    verdict = model.power().of_network()
+    relations = {s.against: s.relation for s in verdict.statements}
     assert relations["3-WL"] not in ("strictly above", "not bounded by", "incomparable with")
-    assert any("do not see the marks" in note for note in model.power().notes)
+    assert "3 + 1 layer" in verdict.statements[0].about
+    assert not any("upper bound" in note for note in verdict.notes)
+
+
+def test_leaves_without_a_mark_leave_an_upper_bound() -> None:
+    verdict = network("r-G_L1Σ", layers=2, marks="heavy").power().of_network()
+    assert any("on graphs with such vertices it is an upper bound" in x for x in verdict.notes)
+    (first, _) = verdict.statements
+    assert first.relation == "not bounded by", "C6 and 2·C3 have no leaves"
+    assert "an upper bound of it" in first.evidence[1]
 
 
 @pytest.mark.parametrize(
@@ -156,3 +167,40 @@ def test_a_run_with_marks_reads_edge_features_and_names_its_fragment() -> None:
     chosen, other = with_chosen_rules(RunConfig("x.csv", grammar="L1Σ"), exhaustive=False)
     assert "V_c′ → AV_c′" in " ".join(chosen.rules)
     assert other is None, "the exhaustive grammar has no network to compare with"
+
+
+def test_sums_over_marks_start_with_what_copies_are_read_out_to() -> None:
+    """The MLP in front of a sum is added: without it, the sum of what is read stays."""
+    model, batch = network("r-G_L3Σ", typical_size=4.0), batch_of(nx.path_graph(4))
+    assert model.marks is not None
+    read: list[torch.Tensor] = []
+    model.marks.mixer[0].register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    decided: list[torch.Tensor] = []
+    model.readout.decision[0].register_forward_pre_hook(lambda _, given: decided.append(given[0]))
+    with torch.no_grad():
+        model.marks.mixer[-1].weight.zero_()
+        model(batch)
+    torch.testing.assert_close(decided[0], read[0].sum(0, keepdim=True) / 4.0)
+
+
+@pytest.mark.parametrize("grammar", MARKED)
+def test_fresh_networks_differ_on_graphs_as_much_with_marks_as_without(grammar: str) -> None:
+    """What the decision layers read at first, and what each MLP in front of a sum adds to it."""
+    graphs = batch_of(*(nx.gnp_random_graph(8, 0.3 + 0.05 * seed, seed=seed) for seed in range(8)))
+    spread, added = {}, []
+
+    def look(mixer: nn.Module, given: tuple[torch.Tensor], made: torch.Tensor) -> None:
+        added.append(float(made.square().mean().sqrt() / given[0].square().mean().sqrt()))
+
+    for name in ("r-G_L3", grammar):
+        model = network(name, width=16, typical_size=8.0)
+        model.readout.decision[0].register_forward_pre_hook(
+            lambda _, given, name=name: spread.update({name: float(given[0].std(0).mean())})
+        )
+        for mixer in model.marks.mixers if model.marks is not None else ():
+            mixer.register_forward_hook(look)
+        with torch.no_grad():
+            model(graphs)
+    assert 0.5 < spread[grammar] / spread["r-G_L3"] < 4
+    assert added
+    assert all(0.5 < ratio < 2 for ratio in added), added

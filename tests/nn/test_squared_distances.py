@@ -111,18 +111,6 @@ def test_moments_of_charges_are_sentences(rule: str, expected, backend: str) -> 
     np.testing.assert_allclose(packed, np.array(truth)[rows.indices], rtol=1e-9, atol=1e-9)
 
 
-def test_identities_between_moments() -> None:
-    """−½ qᵀDq = ‖Σ qᵢxᵢ‖² for Σq = 0, and Σ qᵢ‖xᵢ − c‖² = qᵀDq / (2·1ᵀq)."""
-    q, x = points(molecules(1, seed=3), 0)
-    neutral = q - q.mean()
-    dipole = (neutral[:, None] * x).sum(0)
-    assert -0.5 * second_moment(neutral, x) == pytest.approx(float((dipole**2).sum()))
-    positive = np.abs(q)
-    centre = (positive[:, None] * x).sum(0) / positive.sum()
-    about_centre = float((positive * ((x - centre) ** 2).sum(1)).sum())
-    assert second_moment(positive, x) / (2 * positive.sum()) == pytest.approx(about_centre)
-
-
 def test_outputs_keep_under_rotation_translation_and_renumbering() -> None:
     torch.manual_seed(0)
     graphs = molecules()

@@ -72,21 +72,6 @@ def test_learned_supports_are_the_papers_function_of_the_designed_ones() -> None
     assert found[3].abs().max() > 1e-3
 
 
-def test_padding_batch_mates_and_node_order_do_not_matter() -> None:
-    torch.manual_seed(1)
-    supports = SpectralSupports(5, receptive_field=2).double()
-    batch = batch_of(GRAPHS)
-    together = supports(batch.adjacency, batch.mask)
-    for i, graph in enumerate(GRAPHS):
-        n = len(graph)
-        alone = batch_of([graph])
-        assert (supports(alone.adjacency, alone.mask)[0] - together[i, :n, :n]).abs().max() < EXACT
-        order = torch.randperm(n)
-        moved = alone.adjacency[:, order][:, :, order]
-        turned = supports(moved, alone.mask)[0]
-        assert (turned - together[i, :n, :n][order][:, order]).abs().max() < EXACT
-
-
 def test_what_lies_in_the_padding_is_not_read() -> None:
     supports = SpectralSupports(3, receptive_field=2, learned=False)
     batch = batch_of([nx.path_graph(4), nx.path_graph(6)])
@@ -117,21 +102,6 @@ def test_gnnml3_is_equivariant_and_trains() -> None:
         assert (model(moved)[0] - expected).abs().max() < EXACT * max(1.0, expected.abs().max())
     together.square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.supports.parameters())
-
-
-def test_gnnml3_tells_apart_what_message_passing_cannot() -> None:
-    """A ten-ring with a chord against two joined five-rings: 1-WL sees no difference."""
-    decalin = nx.Graph([*nx.cycle_graph(10).edges, (0, 5)])
-    pentagons = nx.disjoint_union(nx.cycle_graph(5), nx.cycle_graph(5))
-    pentagons.add_edge(0, 5)
-    batch = batch_of([decalin, pentagons])
-    torch.manual_seed(3)
-    designed = SpectralSupports(5)
-    options = {"width": 8, "preset": "paper"}
-    spectral = GrammarGNN("GNNML3-5", supports=designed, **options).double()(batch)
-    plain = GrammarGNN("GNNML1", **options).double()(batch)
-    assert (spectral[0] - spectral[1]).abs() > 1e-6
-    assert (plain[0] - plain[1]).abs() < EXACT * plain.abs().max()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

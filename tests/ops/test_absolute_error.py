@@ -8,7 +8,7 @@ from g2n2.training.task import Task
 from kernel_checks import DEVICE
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.absolute_error import triton
+from g2n2.ops import absolute_error
 
 NAN, INF = float("nan"), float("inf")
 
@@ -22,7 +22,7 @@ def test_loss_and_its_gradient(count, poisoned):
     task = Task((Target("a"), Target("b")), "regression")
     total, known = task.loss(outputs, targets)
     wanted = torch.autograd.grad(3.0 * total / known.clamp(min=1), outputs)[0]
-    mean, found = triton.mean_absolute_error(outputs, targets)
+    mean, found = absolute_error.mean_absolute_error(outputs, targets)
     torch.testing.assert_close(found, total)
     torch.testing.assert_close(mean, total / known.clamp(min=1))
     torch.testing.assert_close(torch.autograd.grad(3.0 * mean, outputs)[0], wanted)
@@ -30,7 +30,9 @@ def test_loss_and_its_gradient(count, poisoned):
 
 def test_no_target_is_known(poisoned):
     outputs = torch.ones(3, 1, device=DEVICE, requires_grad=True)
-    mean, total = triton.mean_absolute_error(outputs, torch.full((3, 1), NAN, device=DEVICE))
+    mean, total = absolute_error.mean_absolute_error(
+        outputs, torch.full((3, 1), NAN, device=DEVICE)
+    )
     mean.backward()
     assert mean.item() == total.item() == 0.0
     assert not outputs.grad.any()

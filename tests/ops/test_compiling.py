@@ -15,11 +15,10 @@ from types import SimpleNamespace
 import torch, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from g2n2.ops.adam import kernels as adam
-from g2n2.ops.absolute_error import kernels as absolute_error
-from g2n2.ops.adam.triton import BLOCK
-from g2n2.ops.gathering import kernels as gathering
-from g2n2.ops.gathering import triton as gather
+from g2n2.ops import adam
+from g2n2.ops import absolute_error
+from g2n2.ops.adam import BLOCK
+from g2n2.ops import gathering
 from g2n2.ops.pair_mlp import kernels as pair_mlp
 from g2n2.ops.pooling import kernels as pooling
 from g2n2.ops.pooling.triton import ENTRIES, MANY, ROW
@@ -29,10 +28,10 @@ from g2n2.ops.rule_kernels.triton import CHANNELS, REGISTERS, WARPS
 from g2n2.ops.selecting import kernels as selecting
 from g2n2.ops.selecting.triton import OPERANDS
 from g2n2.ops.selecting.triton import ROWS as SELECTED
-from g2n2.ops.sums import kernels as sums
-from g2n2.ops.sums.triton import COLUMNS, ROWS
-from g2n2.ops.tiled_rules import kernels as tiled_rules
-from g2n2.ops.tiled_rules.triton import CHANNELS as TILED, TILE
+from g2n2.ops import sums
+from g2n2.ops.sums import COLUMNS, ROWS
+from g2n2.ops import tiled_rules
+from g2n2.ops.tiled_rules import CHANNELS as TILED, TILE
 from g2n2.ops.tiling import narrowed
 
 dtype, w, capability, shared = sys.argv[1], *map(int, sys.argv[2:])
@@ -133,11 +132,11 @@ else:
     show("sums.column_sums_kernel", BM=ROWS, BC=COLUMNS, full=["X"])
     show("sums.graph_means_kernel", TAIL=True, BM=512, full=["X", "OUT"])
     show(
-        "gathering.index_kernel", BLOCK=gather.GRAPHS, full=["OUT_SCALE"],
+        "gathering.index_kernel", BLOCK=gathering.GRAPHS, full=["OUT_SCALE"],
         long=["CHOSEN", "COUNT", "SIZES", "OUT_SIZES", "OUT_NODES", "OUT_PAIRS", "TOTALS"],
     )
     show(
-        "gathering.gather_kernel", HAS_M=True, HAS_V=True, PT=16, BLOCK=gather.BLOCK,
+        "gathering.gather_kernel", HAS_M=True, HAS_V=True, PT=16, BLOCK=gathering.BLOCK,
         long=["CHOSEN", "COUNT", "TOTALS", "NODE_STARTS", "PAIR_STARTS"],
     )
     loss = ["OUTPUTS", "TARGETS", "SUM", "COUNT", "MEAN", "FLOW", "SLOPES"]

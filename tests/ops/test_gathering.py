@@ -6,7 +6,7 @@ import torch
 from kernel_checks import DEVICE
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.gathering import triton
+from g2n2.ops import gathering
 
 SIZES = [3, 1, 29, 7, 2, 12]
 
@@ -15,7 +15,7 @@ def table(widths, targets=2):
     torch.manual_seed(2)
     sizes = torch.tensor(SIZES, device=DEVICE)
     lengths = {"M": sizes**2, "V": sizes}
-    return triton.PackedTable(
+    return gathering.PackedTable(
         sizes,
         {letter: length.cumsum(0) - length for letter, length in lengths.items()},
         {
@@ -32,10 +32,10 @@ def table(widths, targets=2):
 )
 @pytest.mark.parametrize("widths", [{"M": 48, "V": 5}, {"M": 3}, {"V": 16}], ids=str)
 def test_one_graph_after_the_other(chosen, count, widths, monkeypatch, poisoned):
-    monkeypatch.setattr(triton, "GRAPHS", 2)  # places are carried from one sum to the next
-    monkeypatch.setattr(triton, "block", lambda width: max(2, 1 << (width - 1).bit_length()))
+    monkeypatch.setattr(gathering, "GRAPHS", 2)  # places are carried from one sum to the next
+    monkeypatch.setattr(gathering, "block", lambda width: max(2, 1 << (width - 1).bit_length()))
     whole, rooms = table(widths), {"V": 90, "M": 2048}
-    found, targets, index = triton.gather(
+    found, targets, index = gathering.gather(
         whole,
         torch.tensor(chosen, device=DEVICE),
         torch.tensor(count, device=DEVICE),

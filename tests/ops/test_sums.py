@@ -7,7 +7,7 @@ from g2n2.ops.packing import Packing
 from kernel_checks import DEVICE, LOW, assert_near
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.sums.triton import COLUMNS, ROWS, column_sums, graph_means
+from g2n2.ops.sums import COLUMNS, ROWS, column_sums, graph_means
 
 
 @pytest.mark.parametrize("dtype", LOW, ids=str)

@@ -10,7 +10,7 @@ from g2n2.ops.packing import Packing
 from kernel_checks import DEVICE, LOW, assert_near, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.tiled_rules import triton as tiled
+from g2n2.ops import tiled_rules as tiled
 
 SIZES = [1, 3, 34]
 

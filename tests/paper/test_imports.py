@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,14 @@ def test_the_command_answers_in_a_clone():
     assert done.returncode == 0, done.stderr
     for command in ("q1", "q2", "q3", "q4", "power", "report", "bench"):
         assert f"\n  {command} " in done.stdout
+
+
+@pytest.mark.parametrize("script", ["against_before", "coverage", "speedrun"])
+def test_what_a_script_imports_from_the_library_is_there(script):
+    source = (ROOT / "benchmarks" / f"{script}.py").read_text("utf-8")
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    own = [node for node in nodes if (node.module or "").startswith("g2n2.")]
+    assert own
+    for node in own:
+        module = import_module(node.module)
+        assert [name.name for name in node.names if not hasattr(module, name.name)] == []

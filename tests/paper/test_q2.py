@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from g2n2.errors import DataError
+from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.grammar import Grammar
 from g2n2_paper import q1, q2
 from g2n2_paper.q2 import (
     JOINT,
@@ -70,6 +72,24 @@ def test_precision_rate_and_epochs(variant, precision, rate, epochs):
     assert (config.precision, config.rate, config.epochs) == (precision, rate, epochs)
 
 
+def test_runs_of_the_defaults_differ_in_one_thing_each():
+    runs = {run.name: run.config() for run in q2.defaults_for_epochs()}
+    assert len(runs) == 4 * 2 + 2 + 2 * 5 * 2
+    plain = runs["single/r2/distance/G2N2/defaults/epochs-20"]
+    assert (plain.recipe, plain.preset, plain.epochs, plain.width) == ("modern", None, 20, 64)
+    wider = runs["single/r2/distance/G2N2/defaults/wider/epochs-20"]
+    assert wider == replace(plain, distance=("raw", "square", "inverse", "rbf16", "rbf32:6"))
+    moments = runs["single/r2/distance/G2N2+D/defaults/epochs-20"]
+    assert moments == replace(plain, grammar=q2.GRAMMARS["G2N2+D"])
+    # the same rules, and supports that differ by a number alone
+    own, named = Grammar.parse(q2.GRAMMARS["G2N2+D"]), find_grammar("r-G_L3+D")
+    rules = "; ".join(line for line in str(own).splitlines() if "=" not in line)
+    respelled = rules.replace("C_1", "D").replace("C_2", "C")
+    assert respelled.split("; ") == [line for line in str(named).splitlines() if "=" not in line]
+    long = runs["single/r2/distance/G2N2/defaults/epochs-200"]
+    assert long == replace(plain, epochs=200)
+
+
 def test_equal_time_gives_a_slower_network_fewer_epochs(tmp_path):
     assert epochs_in_equal_time(50, 1.25) == 40
     assert epochs_in_equal_time(60, 0.95) == 63
@@ -109,7 +129,9 @@ def test_the_first_epoch_is_not_timed():
 def test_spread_is_what_the_elements_do_not_explain(tmp_path, monkeypatch):
     fitted = np.array([[100.0], [200.0], [300.0]])
     scaling = SimpleNamespace(reference=lambda task, graphs: fitted)
-    monkeypatch.setattr(q2, "RunFolder", lambda _: SimpleNamespace(scaling=lambda: scaling))
+    monkeypatch.setattr(
+        q2, "RunFolder", lambda _: SimpleNamespace(trained_on=SimpleNamespace(scaling=scaling))
+    )
     monkeypatch.setattr(q2, "Task", SimpleNamespace(of=lambda graphs: None))
     targets = fitted + np.array([[1.0], [-1.0], [3.0]])
     for values, expected in ((fitted, 0.0), (targets, 1.0), ((fitted + targets) / 2, 0.5)):

@@ -20,23 +20,19 @@ from g2n2.nn import GrammarGNN
 from g2n2.spectral.response import spectrum
 from g2n2_paper.chebyshev_start import write_chebyshev_start
 from g2n2_paper.filter_ceilings import of_adjacency, polynomial_ceiling, repeated_ceiling
+from g2n2_paper.filter_images import CPU, PARTS, Images, band_response, r_squared
 from g2n2_paper.filter_runs import (
-    CPU,
-    PARTS,
-    SHRINK,
     FilterNetwork,
     FilterPlan,
-    Images,
-    band_response,
     fit,
     make_network,
+    numbers,
     one_run,
     outputs,
-    r_squared,
-    read_features,
 )
 from g2n2_paper.q4 import CHEBYSHEV, NETWORKS, cells, detail, metrics
 from g2n2_paper.runner import Job
+from g2n2_paper.solved_readout import SHRINK, read_features
 
 SIDE = 7
 
@@ -87,7 +83,7 @@ def test_the_start_holds_chebyshev_polynomials(
     )
     model = make_network(network, images, seed=0)
     assert isinstance(model, GrammarGNN)
-    found = read_features(model, images, "test")
+    found = numbers(read_features(model, images.batches["test"]))
     adjacency, stencil = grid_matrices(corner)
     mirror = np.eye(SIDE**2) - stencil / 4
     hold = np.where(adjacency.sum(1) == 4, 1.0, 0.3)[:, None]
@@ -122,14 +118,6 @@ def test_pairs_no_word_has_reached_stay_zero() -> None:
         assert weight.requires_grad != (".M.mixer" in name and name.endswith("bias"))
 
 
-def test_the_start_names_the_channels_it_fills() -> None:
-    model = GrammarGNN(
-        "r-G_L3", node_features=1, width={"M": 4, "V_c": 12}, layers=4, task="node", preset="paper"
-    )
-    # f, T₁ … T₅ (room for half of 12), S₁ … S₃ (after four layers)
-    assert write_chebyshev_start(model, 0.25, 0.5) == [0, 1, 2, 3, 4, 5, 6, 7, 8]
-
-
 def test_a_solved_readout_gives_the_best_polynomial_at_once() -> None:
     images = small_images("band")  # of degree 1 in D − A
     network = replace(CHEBYSHEV, layers=3, width=8, matrix_width=4, corner=0.0)
@@ -141,7 +129,7 @@ def test_a_solved_readout_over_random_layers_is_their_least_squares_fit() -> Non
     images = small_images("low")
     network = FilterNetwork("G2N2-solved", layers=3, width=8, matrix_width=4, solved=True)
     model = cast(GrammarGNN, make_network(network, images, seed=0))
-    features = {part: read_features(model, images, part) for part in PARTS}
+    features = {part: numbers(read_features(model, images.batches[part])) for part in PARTS}
     found = []
     for shrink in SHRINK:
         inner, known = features["train"][images.mask], images.target("train")[images.mask]
@@ -154,6 +142,51 @@ def test_a_solved_readout_over_random_layers_is_their_least_squares_fit() -> Non
         assert score == pytest.approx(best[part], abs=1e-3)
     plain = make_network(replace(network, solved=False), images, seed=0)
     assert images.score("train", outputs(plain, images, "train")) < best["train"] - 0.1
+
+
+PROJECTED = FilterNetwork(
+    "G2N2-projected",
+    layers=2,
+    width=4,
+    matrix_width=2,
+    projected=1e-4,
+    contrast=0.1,
+    options={"pair_bias": False},
+)
+
+
+def test_layers_learn_under_a_readout_that_is_solved_at_every_step() -> None:
+    images = replace(small_images("band"), contrast=0.1)
+    model = cast(GrammarGNN, make_network(PROJECTED, images, seed=0))
+    features = {part: numbers(read_features(model, images.batches[part])) for part in PARTS}
+    found = []
+    for shrink in SHRINK:  # what the network is worth before it has learned anything
+        inner, known = features["train"][images.mask], images.target("train")[images.mask]
+        fitted = make_pipeline(StandardScaler(), Ridge(shrink * len(inner))).fit(inner, known)
+        scores = [images.score(part, fitted.predict(features[part])) for part in PARTS]
+        found.append(dict(zip(PARTS, scores, strict=True)))
+    best = max(found, key=lambda scores: scores["validation"])
+    start = fit(model, images, 1e-2, FilterPlan(steps=0), PROJECTED.projected)
+    assert start.scores == pytest.approx(best, abs=1e-5)
+    run = fit(model, images, 1e-2, FilterPlan(steps=30, every=5), PROJECTED.projected)
+    assert run.scores["validation"] == pytest.approx(max(run.curve), abs=1e-6)
+    assert 1 - run.scores["train"] < (1 - best["train"]) / 2
+    assert images.score("test", run.values) == run.scores["test"]
+
+
+def test_a_readout_solved_at_every_step_sees_the_whole_schedule() -> None:
+    plan = FilterPlan(steps=40, patience=2)
+    assert plan.of(PROJECTED).patience == 40
+    assert plan.of(replace(PROJECTED, projected=None)).patience == 2
+
+
+def test_contrast_scales_what_a_network_reads_and_nothing_else() -> None:
+    images = small_images("low")
+    faint = replace(images, contrast=0.25)
+    assert torch.equal(faint.batches["test"].nodes, 0.25 * images.batches["test"].nodes)
+    assert np.array_equal(faint.input("test"), images.input("test"))
+    same = [np.nan_to_num(each.target("test")) for each in (faint, images)]
+    assert np.array_equal(*same)
 
 
 def test_training_never_ends_below_its_start() -> None:

@@ -19,7 +19,8 @@ MISSING = {
 }
 """Cells that have not been run to their end."""
 UNFINISHED = re.compile(
-    r"molecules/|q3/errica/|q2/single/\w+/distance/G2N2/defaults|power/(zinc|brec/L1ΣΣ)"
+    r"molecules/|q3/errica/|q2/single/\w+/distance/G2N2(\+D)?/defaults|q4/\w+/G2N2-projected"
+    r"|power/(brec/(L1ΣΣ|PPGN-alike)|counting/beyond)"
 )
 """Groups of cells of which none or few have been run."""
 

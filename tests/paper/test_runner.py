@@ -16,7 +16,17 @@ from g2n2.atomic_files import sole_writer
 from g2n2.errors import DataError
 from g2n2_paper import runner
 from g2n2_paper.record import CellRecord
-from g2n2_paper.runner import Cell, Job, Measurement, cells_of, choose, run_cells
+from g2n2_paper.runner import (
+    ATTEMPTS,
+    Cell,
+    Job,
+    Measurement,
+    ShareEndsError,
+    cells_of,
+    choose,
+    run_cells,
+    run_share,
+)
 
 
 def measured(value: float = 1.0) -> Measurement:
@@ -180,6 +190,52 @@ def test_processes_share_the_cells_of_a_question(job):
     assert states(run_cells(cells, small, jobs=2)) == ["kept"] * 3
     scores = json.loads((job.results / "q4" / "ceilings.s0.json").read_text())["metrics"]
     assert scores["low: polynomial of D − A, test R²"] > 0.99
+
+
+def test_a_share_computes_its_own_parts_and_ends(tmp_path):
+    computed = []
+
+    def compute(part):
+        computed.append(part)
+        return part.upper()
+
+    parts = {part: (part,) for part in "abcde"}
+    with pytest.raises(ShareEndsError):
+        Job(tmp_path, share=(1, 3)).kept_parts(parts, compute)
+    assert computed == ["b", "e"]
+    assert Job(tmp_path).kept_parts(parts, compute) == list("ABCDE")
+    assert computed == ["b", "e", "a", "c", "d"]
+
+
+def test_a_share_that_fails_leaves_it_to_the_cell_to_say_so(job):
+    def run(own):
+        own.kept_parts({"first": (1,), "second": (0,)}, lambda number: 1 / number)
+        return measured()
+
+    faulty = cell(run=run, parts=2)
+    for index in range(2):
+        assert run_share(faulty, replace(job, share=(index, 2))) == ("shared", "")
+    assert (faulty.folder(job.work) / "first.json").exists()
+    (outcome,) = run_cells([faulty], job)
+    assert outcome.state == "failed"
+    assert "ZeroDivisionError" in outcome.reason
+
+
+@pytest.mark.slow
+def test_processes_share_the_parts_of_a_cell(job):
+    """Pairs of BREC in two processes and in one."""
+    data = str(real_file("expressivity", "brec_v3_pairs.g6.gz").parents[1])
+    small = replace(job, data=data, smoke=True)
+    brec = cells_of("power", smoke=True)[:1]
+    assert states(run_cells(brec, small, jobs=2)) == ["done"]
+    folder = brec[0].folder(small.work)
+    names = {path.name for path in folder.glob(ATTEMPTS.replace(".", "*."))}
+    assert names == {ATTEMPTS, *(ATTEMPTS.replace(".", f"-{index}.") for index in range(2))}
+    alone = replace(small, work=job.work / "alone", results=job.results / "alone")
+    assert states(run_cells(brec, alone)) == ["done"]
+    shared, single = (brec[0].record(each.results) for each in (small, alone))
+    assert shared.metrics == single.metrics
+    assert shared.seconds > 0
 
 
 @pytest.mark.slow

@@ -18,14 +18,14 @@ from g2n2.language.evaluation import evaluate
 from g2n2.language.parsing import parse
 from g2n2.pipeline import compare
 from g2n2.placement import against_test
-from g2n2.power.bounds import same_power, upper_bound
 from g2n2.power.grammar_test import grammar_test
 from g2n2.power.marked_refinement import Pooling, refine_marked
-from g2n2.power.refinement import WLTest, refine
+from g2n2.power.refinement import refine
 from g2n2.power.separation import separate
 from g2n2.power.suites import Suite, atlas
 from g2n2.power.table import power_row, wl_row
 from g2n2.power.witnesses import marked_pairs, needed, pair_of_rings
+from g2n2.power.wl_tests import WLTest, same_power, upper_bound
 from g2n2.reduction.theorems import within_3wl
 
 ROOK, SHRIKHANDE = rook_graph(4), shrikhande_graph()

@@ -159,8 +159,8 @@ def test_fingerprints_are_equal_exactly_for_equal_multisets(k: int, variant: Any
     colours = rng.integers(0, 2, (40, *(3,) * k))
     types = rng.integers(0, 3, (40, 3, 3))
     is_edge = np.array([False, True, True])
-    seen = neighbours(types, is_edge) if k == 1 else types
-    keys = Fingerprints(k, variant, 2, is_edge, rng).keys(colours, seen)
+    edges = neighbours(types, is_edge) if k == 1 else None
+    keys = Fingerprints(k, variant, 2, is_edge, rng).keys(colours, edges)
     multisets: list[Hashable] = []
     for graph, kinds in zip(colours, types, strict=True):
         for nodes in product(range(3), repeat=k):

@@ -13,6 +13,7 @@ from cases import GRAPHS
 from g2n2.errors import DataError, GrammarError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar
+from g2n2.grammars.layered_grammar import LayeredGrammar
 from g2n2.grammars.words import enumerate_words
 from g2n2.graphs import GraphLike, adjacency
 from g2n2.graphs.families import cfi
@@ -22,7 +23,6 @@ from g2n2.language.modular import PRIMES
 from g2n2.language.parsing import parse
 from g2n2.language.terms import Term, operation_count, substitute
 from g2n2.power.closure import Place
-from g2n2.power.layered_grammar import LayeredGrammar
 from g2n2.power.random_probes import graph_classes
 from g2n2.power.separation import Separation, check_closure_memory, separate, with_shared_subterms
 from g2n2.power.shortest import shortest_sentence
@@ -393,7 +393,7 @@ def test_mixing_does_not_call_the_same_what_it_has_not_proved() -> None:
 def test_a_graph_too_large_for_the_closure_is_refused_at_once() -> None:
     huge = np.broadcast_to(0.0, (5000, 5000))  # takes no memory
     layered = LayeredGrammar.of(find_grammar("r-G_L3"))
-    with pytest.raises(DataError, match=r"5,000 and 5,000 nodes .* GiB .* engine='random_probes'"):
+    with pytest.raises(DataError, match=r"5,000 and 5,000 nodes .* GiB.* engine='random_probes'"):
         check_closure_memory(layered, (huge, huge), 8 * 2**30)
     check_closure_memory(LayeredGrammar.of(find_grammar("r-G_L1")), (huge, huge), 8 * 2**30)
     with pytest.raises(DataError, match="engine 'random_probes' with 8 layers"):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cases import GRAPHS
 from g2n2.errors import DataError, GrammarError
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.layered_grammar import LayeredGrammar
 from g2n2.grammars.rules import parse_rules
 from g2n2.graphs import adjacency
 from g2n2.language.evaluation import evaluate_mod
@@ -22,8 +23,7 @@ from g2n2.language.parsing import parse_body
 from g2n2.language.sorts import M, V
 from g2n2.language.terms import holes, operation_count
 from g2n2.power.closure import Functional, Place, _Descent, close, descend
-from g2n2.power.layered_grammar import LayeredGrammar
-from g2n2.power.random_probes import Schedule, check_memory, probe_graphs, probe_pair
+from g2n2.power.random_probes import Schedule, check_schedule, probe_graphs, probe_pair
 from g2n2.power.word_memory import Stack, pairing
 from naive_separation import first_depth
 
@@ -154,7 +154,7 @@ def test_pull_back_is_the_adjoint(text: str, count: int) -> None:
     expected = pairing(dual, value, P).tolist()
     assert expected != [0.0]
     for at, argument in enumerate(arguments):
-        pulled = stack.pull_back(body, arguments, dual, at)
+        pulled = stack.pull_back(body, arguments, dual, at, ())
         assert pairing(pulled, argument, P).tolist() == expected
 
 
@@ -344,14 +344,14 @@ def test_a_large_graph_is_refused_before_anything_is_allocated() -> None:
     layered = LayeredGrammar.of(find_grammar("r-G_L3"))
     schedule = Schedule.draw(layered, 8, 2, P)
     with pytest.raises(DataError) as refused:
-        check_memory(schedule, [5000, 5000], 8 * 2**30)
+        check_schedule(schedule, [5000, 5000], 8 * 2**30)
     message = str(refused.value)
     assert "'random_probes' with 8 layers of width 2" in message
     assert "5,000 and 5,000 nodes" in message
     assert "2 layers of width 2 would fit" in message
-    check_memory(Schedule.draw(layered, 2, 2, P), [5000, 5000], 8 * 2**30)
+    check_schedule(Schedule.draw(layered, 2, 2, P), [5000, 5000], 8 * 2**30)
     with pytest.raises(DataError, match="not even the constants fit"):
-        check_memory(schedule, [5000, 5000], 2**20)
+        check_schedule(schedule, [5000, 5000], 2**20)
 
 
 @pytest.mark.parametrize("name", ["r-G_L3", "r-G_L1"])

@@ -12,10 +12,10 @@ import pytest
 from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.layered_grammar import LayeredGrammar
 from g2n2.graphs import Adjacency, adjacency
 from g2n2.language.modular import PRIMES
 from g2n2.power.closure import Place, close
-from g2n2.power.layered_grammar import LayeredGrammar
 from g2n2.power.random_probes import ProbedClasses, graph_classes, probe_graphs
 from g2n2.power.refinement import refine
 from g2n2.power.separation import separate

@@ -8,11 +8,11 @@ import pytest
 
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar, Level
+from g2n2.grammars.layered_grammar import LayeredGrammar
 from g2n2.graphs import Adjacency, GraphLike, adjacency
 from g2n2.language.evaluation import evaluate
 from g2n2.language.modular import PRIMES
 from g2n2.power.closure import close
-from g2n2.power.layered_grammar import LayeredGrammar
 from g2n2.power.refinement import refine
 from g2n2.power.separation import separate, separate_nodes, separate_pairs
 

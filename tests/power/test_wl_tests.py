@@ -6,8 +6,9 @@ import pytest
 
 from g2n2.data.suites import load_suite
 from g2n2.errors import GrammarError
-from g2n2.power.refinement import WLTest, refine
-from g2n2.power.table import wl_classes, wl_history, wl_row
+from g2n2.power.refinement import refine
+from g2n2.power.table import refinement_history, wl_classes, wl_row
+from g2n2.power.wl_tests import TWO_FWL, WLTest
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_rows_of_a_power_table() -> None:
 
 def test_history_ends_in_the_classes_and_only_splits() -> None:
     suite = load_suite("csl")
-    history = wl_history(suite, 2)
+    history = refinement_history(suite, TWO_FWL)
     assert history[-1] == wl_classes(suite, 2)
     merged = [suite.merged(classes) for classes in history]
     assert merged == sorted(merged, reverse=True)

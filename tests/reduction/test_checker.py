@@ -25,15 +25,9 @@ from reduction.forging import (
     sealed,
     valid,
 )
-from reduction.test_tampering import why_harmless
+from reduction.test_tampering import refused, why_harmless
 
 OBLIGATIONS = dict(zip(CERTIFICATES, [24, 39, 61, 47, 63], strict=True))
-
-
-def refused(content: Json) -> bool:
-    verdict = check(content)
-    assert verdict.valid == (verdict.failure == "")
-    return not verdict.valid
 
 
 # --- what is true --------------------------------------------------------------------------------

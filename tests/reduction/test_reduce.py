@@ -119,12 +119,6 @@ def test_theorys_table(row: Row) -> None:
     assert accepted(reduction)
 
 
-def test_the_reductions_of_the_paper() -> None:
-    assert reduced("L1", alternatives=False).reduced == R_G_L1
-    assert reduced("L3", alternatives=False).reduced == R_G_L3
-    assert reduced("L3", alternatives=False).reduced.name == "r-G_L3"
-
-
 def test_the_vector_hadamard_variant_of_l1_also_proves() -> None:
     variant = Grammar.parse("V → V⊙V | AV | 1")
     assert include(G_L1, variant, "symmetric", "graph") is not None

@@ -141,14 +141,6 @@ def test_the_network_computes_the_filter(kind: str, degree: int, layers: int) ->
         assert np.allclose((vectors * fitted(values)) @ vectors.T, fitted.matrix(GRAPHS[name]))
 
 
-def test_a_network_of_a_1wl_grammar_filters_as_well() -> None:
-    """THEORY §4c: polynomials of L need no ⊙, so the ablation without it computes them too."""
-    pytest.importorskip("torch")
-    fitted = best_polynomial("high-pass", 4)
-    found = output_response(fitted.network(8, "r-G_L3 ∖ {M⊙M}"), GRAPHS["bull"])
-    assert np.allclose(found.responses[:, 0], fitted(found.eigenvalues), rtol=0, atol=1e-12)
-
-
 def test_networks_that_cannot_be() -> None:
     pytest.importorskip("torch")
     with pytest.raises(DataError, match="max_degree="):
@@ -165,8 +157,3 @@ def test_plot_with_a_network(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8").count("<use") >= 7  # a marker for each eigenvalue
     with pytest.raises(DataError, match="graph="):
         fitted.plot(tmp_path / "filter.svg", network=fitted.network(4))
-
-
-def test_plot_without_a_network(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    assert best_polynomial("low-pass", 4).plot(tmp_path / "filter.png").stat().st_size > 5000

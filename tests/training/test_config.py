@@ -151,12 +151,6 @@ def test_a_grammar_beside_a_baseline_is_refused(tmp_path):
     assert merged(mine, {"baseline": "GCN"}, {}).baseline == "GCN"
 
 
-def test_json_of_a_run_is_read_too(tmp_path):
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps(RunConfig("mutag", target=("a",), width=9).as_dict()))
-    assert merged(file, {}, {}) == RunConfig("mutag", target=("a",), width=9)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -11,7 +11,7 @@ from g2n2.data.capacities import Capacity, Room
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
 from g2n2.training.cuda_graphs import GraphedOutputs, GraphedStep
-from g2n2.training.optimiser import Average
+from g2n2.training.optimiser import Average, Learner
 from g2n2.training.task import Task
 from kernel_checks import DEVICE
 from small_sets import small_set
@@ -37,15 +37,14 @@ def graphed(model, optimiser, dtype=None, clip=1.0, decay=0.9):
     device = next(model.parameters()).device
     graphs = small_set(model.plan.readout.task)
     average = Average(model, decay)
-    step = GraphedStep(
-        model, optimiser, average, GraphStore(graphs, device), Task.of(graphs), BATCH, clip, dtype
-    )
-    return step, average
+    store, task, half = GraphStore(graphs, device), Task.of(graphs), dtype is not None
+    learner = Learner(model, optimiser, average, store, task, BATCH, clip, half)
+    return GraphedStep(learner), average
 
 
 def told(step, indices, rate, number):
     """The capacity of a batch that is told to a step."""
-    return step._tell(indices, rate, 1.0 - step.average.keep(number))
+    return step._tell(indices, rate, 1.0 - step.learner.average.keep(number))
 
 
 def plain_steps(model, rates, clip=1.0, decay=0.9, steps=STEPS):
@@ -94,6 +93,8 @@ RATES = [0.01, 0.02, 0.005, 0.01]
         ("r-G_L3Σ", "modern", "graph", {"width": 4, "marks": "orbits"}),
         ("r-G_L3Σ", "modern", "graph", {"width": 4, "layers": 1, "marks": "heavy", "trunk": 1}),
         ("r-G_L1Σ", "paper", "graph", {"marks": 99}),  # as many as drawn are all
+        ("r-G_L1ΣΣ", "paper", "graph", {"width": 4, "marks": 99}),
+        ("r-G_L1ΣΣ", "modern", "graph", {"width": 4, "layers": 1, "marks": "heavy", "trunk": 1}),
     ],
 )
 def test_what_is_recorded_is_the_step_taken_plainly(grammar, preset, task, options, poisoned):
@@ -131,7 +132,7 @@ def test_rows_beyond_a_batch_count_for_nothing(preset, options, by_kernels, laun
     twin.backend = "reference"
     step, _ = graphed(model, optimiser_of(model))
     room = told(step, STEPS[1], RATES[1], 1)
-    marked = room.marked and Room(*(rows + 70 for rows in room.marked))
+    marked = room.marked and Room(*(rows + 70 for rows in room.marked[:3]))
     step._whole(Capacity(room.pairs + 70, room.nodes + 9, marked))
     losses, _ = plain_steps(twin, RATES[1:2], steps=STEPS[1:2])
     assert float(step.loss) == pytest.approx(losses[0], rel=1e-4)
@@ -165,18 +166,8 @@ def test_flat_steps_are_the_steps_taken_plainly(dtype):
                 torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
         apart, whole = joined(model.parameters()), joined(twin.parameters())
         assert float((apart - whole).norm() / whole.norm()) < (0.02 if dtype else 1e-4)
-    unused = [w for w in step.weights if not bool(step.optimiser.state[w]["step"])]
+    unused = [w for w in step.weights if not bool(step.learner.optimiser.state[w]["step"])]
     assert len(unused) < len(step.weights), "most weights took part"
-
-
-def test_what_fills_up_a_batch_counts_for_nothing():
-    model = network()
-    step, _ = graphed(model, optimiser_of(model))
-    capacity = told(step, np.array([4, 7]), 0.0, 1)
-    assert int(step.count) == 2
-    loss = step._backward(capacity)
-    step.indices[2:] = 5
-    torch.testing.assert_close(loss, step._backward(Capacity(capacity.pairs + 200, 200)))
 
 
 def test_more_graphs_than_a_step_takes_are_refused():
@@ -206,19 +197,6 @@ def test_half_precision_steps_are_near_those_in_full():
     assert float(step.loss) == pytest.approx(float(step_32.loss), rel=0.05)
 
 
-def test_blending_on_the_device_is_the_update():
-    model = network()
-    ours, theirs = Average(model, 0.9), Average(model, 0.9)
-    for number in (1, 2, 50, 1000):
-        with torch.no_grad():
-            for weight in model.parameters():
-                weight.add_(torch.randn_like(weight))
-        ours.blend(torch.tensor(1.0 - ours.keep(number)))
-        theirs.update(number)
-        for mine, expected in zip(ours.shadow, theirs.shadow, strict=True):
-            torch.testing.assert_close(mine, expected)
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     ("grammar", "preset", "task", "dtype", "options"),
@@ -233,6 +211,8 @@ def test_blending_on_the_device_is_the_update():
         ("r-G_L3Σ", "modern", "graph", None, {"marks": "orbits"}),
         ("r-G_L3Σ", "modern", "graph", torch.bfloat16, {"marks": "heavy", "trunk": 1}),
         ("r-G_L1Σ", "paper", "graph", None, {"marks": 99}),
+        # In half precision rounding alone ends up 0.18 of the way apart, on a CPU too.
+        ("r-G_L1ΣΣ", "modern", "graph", None, {"marks": "heavy"}),
     ],
 )
 def test_replayed_steps_are_the_steps_taken_plainly(grammar, preset, task, dtype, options):

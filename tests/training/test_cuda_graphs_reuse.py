@@ -9,8 +9,8 @@ import torch
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
 from g2n2.ops.precision import float32_products
-from g2n2.training.cuda_graphs import GraphedStep, is_hit, take_over
-from g2n2.training.optimiser import Average
+from g2n2.training.cuda_graphs import GraphedStep
+from g2n2.training.optimiser import Average, Learner
 from g2n2.training.task import Task
 from kernel_checks import DEVICE
 from small_sets import small_set
@@ -39,12 +39,12 @@ class Run:
         self.average = Average(self.model, decay)
         self.store = GraphStore(graphs, device)
 
-    @property
-    def parts(self):
-        return self.model, self.optimiser, self.average, self.store
+    def learner(self, dtype=None):
+        parts = self.model, self.optimiser, self.average, self.store
+        return Learner(*parts, Task.of(GRAPHS), BATCH, 1.0, dtype is not None)
 
     def steps(self, dtype=None):
-        return GraphedStep(*self.parts, Task.of(GRAPHS), BATCH, 1.0, dtype)
+        return GraphedStep(self.learner(dtype))
 
 
 def taken(step, batches, flat, start=1):
@@ -52,7 +52,7 @@ def taken(step, batches, flat, start=1):
     losses = []
     for number, (indices, rate) in enumerate(zip(batches, RATES, strict=True), start=start):
         step._forget()
-        shape = step._tell(indices, rate, 1.0 - step.average.keep(number))
+        shape = step._tell(indices, rate, 1.0 - step.learner.average.keep(number))
         step.recorder.graphs[shape] = "recorded"
         if flat and step.flat is None:
             step._backward(shape)
@@ -85,8 +85,8 @@ def test_the_next_run_learns_as_if_it_had_recorded_its_own_steps(flat, dtype):
     first, second, alone = Run(0, device), Run(1, device), Run(1, device)
     step = first.steps(dtype)
     taken(step, STEPS, flat)
-    assert is_hit(step, *second.parts)
-    take_over(step, *second.parts)
+    assert step.serves(second.learner(dtype))
+    step.take_over(second.learner(dtype))
     losses = taken(step, OTHERS, flat)
     assert losses == taken(alone.steps(dtype), OTHERS, flat)
     assert_same(second, alone)
@@ -100,7 +100,7 @@ def test_a_run_taken_up_again_brings_what_its_optimiser_knows():
     second.average.restore(alone.average.state())
     step = first.steps()
     taken(step, STEPS, flat=False)
-    take_over(step, *second.parts)
+    step.take_over(second.learner())
     assert_same(second, alone)
     taken(step, OTHERS, flat=False, start=4)
     taken(alone.steps(), OTHERS, flat=False, start=4)
@@ -112,7 +112,7 @@ def test_targets_of_the_next_run_are_its_own():
     second.store.targets = second.store.targets + 1.0
     step = first.steps()
     taken(step, STEPS, flat=False)
-    take_over(step, *second.parts)
+    step.take_over(second.learner())
     torch.testing.assert_close(step.inputs.tables["targets"][:-1], second.store.targets)
     assert step.inputs.store is second.store
 
@@ -122,17 +122,17 @@ def test_what_is_recorded_later_is_a_training_step():
     step = first.steps()
     taken(step, STEPS, flat=False)
     first.model.eval()
-    take_over(step, *second.parts)
+    step.take_over(second.learner())
     assert step.network.model.training
 
 
 def test_steps_recorded_in_tf32_do_not_serve_a_run_in_full_precision():
     with float32_products(tf32=True):
         step = Run(0).steps()
-        settings = step.task, BATCH, 1.0, None
-        assert step.same(*settings)
+        taken(step, STEPS, flat=False)
+        assert step.serves(Run(1).learner())
     with float32_products(tf32=False):
-        assert not step.same(*settings)
+        assert not step.serves(Run(1).learner())
 
 
 def dropped(run):
@@ -153,10 +153,10 @@ def dropped(run):
 )
 def test_steps_of_other_settings_or_graphs_do_not_serve(other):
     step = Run(0).steps()
-    assert not is_hit(step, *Run(1).parts), "nothing is recorded yet"
+    assert not step.serves(Run(1).learner()), "nothing is recorded yet"
     taken(step, STEPS, flat=False)
-    assert is_hit(step, *Run(1).parts)
-    assert not is_hit(step, *other().parts)
+    assert step.serves(Run(1).learner())
+    assert not step.serves(other().learner())
 
 
 @pytest.mark.gpu
@@ -169,7 +169,7 @@ def test_replayed_steps_serve_the_next_run(dtype):
     for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1):
         step.step(indices, rate, number)
     shapes = set(step.recorder.graphs)
-    take_over(step, *second.parts)
+    step.take_over(second.learner())
     for number, (indices, rate) in enumerate(zip(STEPS, RATES, strict=True), start=1):
         mine, theirs = step.step(indices, rate, number)[0], own.step(indices, rate, number)[0]
         assert float(mine) == pytest.approx(float(theirs), rel=1e-5)

@@ -76,12 +76,19 @@ def test_records_that_were_not_read_keep_their_place(tmp_path):
     graphs = replace(graphs, ids=("a", "c", "d"), source=MappingProxyType(source))
     rows = outcome(graphs).rows()
     assert [row["id"] for row in rows] == ["a", "b", "c", "d"]
-    assert rows[1] == {"id": "b", "note": "not predicted: not SMILES"}
+    assert [list(row) for row in rows] == [["id", "t0 [bonds]", "note"]] * 4, "the same keys"
+    assert [row["note"] for row in rows] == ["", "not predicted: not SMILES", "", ""]
+    assert np.isnan(rows[1]["t0 [bonds]"])
     write_rows(tmp_path / "p.csv", rows)
     lines = (tmp_path / "p.csv").read_text().splitlines()
     assert lines[0] == "id,t0 [bonds],note"
     assert lines[2] == "b,,not predicted: not SMILES"
     assert lines[3] == f"c,{graphs.targets[1, 0]:g},"
+    values = outcome(graphs).values
+    np.testing.assert_array_equal(values, [[row["t0 [bonds]"]] for row in rows])
+    assert outcome(graphs).notes == [row["note"] for row in rows]
+    part = replace(outcome(graphs), index=np.arange(2), predicted=graphs.targets[:2])
+    assert len(part.values) == len(part.rows()) == 2, "a part of a set has no unread records"
     read = outcome(graphs).rows(truth=True)
     assert len(read) == 3
     assert read[0]["true t0 [bonds]"] == read[0]["t0 [bonds]"]
@@ -154,14 +161,14 @@ def test_a_target_never_takes_the_place_of_another_column(level, names, header):
     graphs = replace(graphs, columns=tuple(Target(name) for name in names))
     values = graphs.targets + 100.0
     with_truth = outcome(graphs, values).rows(truth=True)
-    assert list(with_truth[0]) == header
+    assert list(with_truth[0]) == [*header, "note"]
     assert [with_truth[0]["id"], with_truth[-1]["id"]] == ["g0", "g2"]
     true, predicted = header[-2 * len(names) : -len(names)], header[-len(names) :]
     for index in range(len(names)):
         assert [row[true[index]] for row in with_truth] == graphs.targets[:, index].tolist()
         assert [row[predicted[index]] for row in with_truth] == values[:, index].tolist()
     alone = outcome(graphs, values).rows()
-    assert list(alone[0])[-len(names) :] == predicted, "the same names without the truth"
+    assert list(alone[0])[-len(names) - 1 : -1] == predicted, "the same names without the truth"
 
 
 def test_a_class_of_the_target_s_own_name_keeps_its_column():
@@ -175,4 +182,5 @@ def test_a_class_of_the_target_s_own_name_keeps_its_column():
         "predicted p(few)": 0.5,
         "p(some)": 0.3,
         "p(many)": 0.2,
+        "note": "",
     }

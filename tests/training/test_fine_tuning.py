@@ -62,11 +62,14 @@ def test_before_the_first_step_it_predicts_what_the_trained_network_does(trained
     start = Start.find(str(trained.folder))
     config = start.settings(start_config(trained))
     parts = prepare(config, turned.select(np.arange(0, len(graphs), 2)))
-    assert parts.scaling.mean != pytest.approx(trained.files.scaling().mean[1:])
+    assert parts.scaling.mean != pytest.approx(trained.trained_on.scaling.mean[1:])
     model, sentences = start.network(config, parts)
     expected = trained.predict(graphs.select(np.arange(0, len(graphs), 2))).predicted[:, 1:]
     assert outputs(model, config, parts) == pytest.approx(expected, rel=1e-4, abs=1e-5)
     assert "new" in " ".join(sentences)
+    assert "No column is known" not in " ".join(sentences)
+    strange = prepare(config, replace(turned, node_names=("x", "y", "z")))
+    assert "which was trained on a, b" in start.network(config, strange)[1][2]
     with pytest.raises(DataError, match="freeze would keep their weights at 0"):
         start.network(replace(config, freeze=1), parts)
 

@@ -115,11 +115,12 @@ def test_steps_are_recorded_with_the_weights_a_run_goes_on_with(
     """Half-precision copies are made then: copies of other weights would give a wrong step."""
     seen = []
 
-    def recording(_: Any, model: Any, optimiser: Any, *__: Any) -> None:
-        seen.append(({k: v.clone() for k, v in model.state_dict().items()}, bool(optimiser.state)))
+    def recording(_: Any, learner: Any) -> None:
+        weights = {k: v.clone() for k, v in learner.model.state_dict().items()}
+        seen.append((weights, bool(learner.optimiser.state)))
 
     content, _ = load_checkpoint(halfway)
-    monkeypatch.setattr("g2n2.training.loop.record_steps", recording)
+    monkeypatch.setattr("g2n2.training.cuda_graphs.Recorded.record_steps", recording)
     resume(halfway)
     ((weights, knows),) = seen
     assert knows, "the optimiser has its state"

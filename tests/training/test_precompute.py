@@ -11,11 +11,9 @@ from g2n2.errors import DataError
 from g2n2.nn.baselines import baseline
 from g2n2.nn.supports import SpectralSupports
 from g2n2.training.cuda_graphs import GraphedStep, Recorded
-from g2n2.training.optimiser import Average
+from g2n2.training.optimiser import Average, Learner
 from g2n2.training.precompute import precompute_supports
-from g2n2.training.session import train_config
 from g2n2.training.task import Task
-from small_runs import largest_difference, learned_state, small_config, small_graphs
 from small_sets import small_set
 
 GRAPHS = small_set()
@@ -89,24 +87,12 @@ def test_directed_graphs_are_refused_before_anything_is_trained():
         precompute_supports(network(), GraphStore(directed), Recorded())
 
 
-@pytest.mark.slow
-def test_a_run_learns_the_same_with_and_without_a_table(tmp_path, monkeypatch):
-    config = small_config(baseline="GNNML3", epochs=2)
-    train_config(config, tmp_path / "with", graphs=small_graphs())
-    monkeypatch.setattr("g2n2.training.precompute.LARGEST", 0)
-    train_config(config, tmp_path / "without", graphs=small_graphs())
-    assert (
-        largest_difference(learned_state(tmp_path / "with"), learned_state(tmp_path / "without"))
-        < 1e-4
-    )
-
-
 def steps_of(model, store):
     rate = torch.tensor(0.0, device=store.device)
     on_gpu = store.device.type == "cuda"
     optimiser = torch.optim.Adam(model.parameters(), lr=rate, capturable=on_gpu, foreach=on_gpu)
     task = Task.of(GRAPHS)
-    return GraphedStep(model, optimiser, Average(model, 0.0), store, task, 8, 1.0, None)
+    return GraphedStep(Learner(model, optimiser, Average(model, 0.0), store, task, 8, 1.0))
 
 
 def test_a_recorded_step_reads_the_table():

@@ -7,7 +7,7 @@ import torch
 from g2n2.data.capacities import Capacity
 from g2n2.data.store import GraphStore
 from g2n2.nn import GrammarGNN
-from g2n2.nn.on_tensors import OnInputs
+from g2n2.nn.half_precision_weights import OnInputs
 from g2n2.training import precompute
 from g2n2.training.precompute import InputRows
 from small_sets import small_set

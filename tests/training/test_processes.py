@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from g2n2.errors import DataError, MemoryBudgetError
-from g2n2.training.processes import make_fabric, out_of_memory
+from g2n2.training.processes import launch, out_of_memory
 from g2n2.training.session import train_config
 from g2n2.training.step import BAD_BATCH
 from small_runs import SMALL, largest_difference, learned_state, no_pictures, small_config
@@ -159,12 +159,12 @@ def test_a_cpu_says_it_in_words() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_device_that_is_not_there() -> None:
     with pytest.raises(DataError, match="device cuda was asked for"):
-        make_fabric(small_config(device="cuda"))
+        launch(small_config(device="cuda"))
 
 
 def test_threads_are_those_asked_for() -> None:
     before = torch.get_num_threads()
-    make_fabric(small_config(threads=2))
+    launch(small_config(threads=2))
     try:
         assert torch.get_num_threads() == 2
     finally:

@@ -7,27 +7,22 @@ import pytest
 
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
-from g2n2.training.run import match_training_columns, without_labels
-from g2n2.training.task import Task
+from g2n2.training.config import RunConfig
+from g2n2.training.setup import Parts
+from g2n2.training.task import Scaling, Task
+from g2n2.training.trained_on import TrainedOn
 from small_sets import small_set
 
 
 def described(graphs, **changes):
-    return {
-        "level": graphs.level,
-        "node_names": list(graphs.node_names),
-        "edge_names": list(graphs.edge_names),
-        "node_features": graphs.node_features.shape[1],
-        "edge_features": graphs.edge_features.shape[1],
-        "positions": False,
-        **changes,
-    }
+    parts = Parts(graphs, {}, Task.of(graphs), Scaling((0.0,), (1.0,)), ())
+    return replace(TrainedOn.of(RunConfig("small"), parts), **changes)
 
 
 def test_features_are_put_into_the_order_of_training():
     trained = small_set()
     swapped = replace(trained, node_features=trained.node_features[:, ::-1], node_names=("b", "a"))
-    matched = match_training_columns(swapped, described(trained), Task.of(trained))
+    matched = described(trained).matched(swapped)
     assert np.array_equal(matched.node_features, trained.node_features)
     assert matched.node_names == ("a", "b")
 
@@ -36,7 +31,7 @@ def test_missing_and_unknown_features_are_named():
     trained = small_set()
     other = replace(trained, node_names=("a", "c"))
     with pytest.raises(DataError) as caught:
-        match_training_columns(other, described(trained), Task.of(trained))
+        described(trained).matched(other)
     assert "lacks the node feature b and has unknown to the run the node feature c" in str(
         caught.value
     )
@@ -46,15 +41,14 @@ def test_another_number_of_features_without_names_is_refused():
     trained = small_set()
     nameless = replace(trained, node_features=trained.node_features[:, :1], node_names=())
     with pytest.raises(DataError, match="has 1 node features, the run was trained on 2: a, b"):
-        match_training_columns(nameless, described(trained), Task.of(trained))
+        described(trained).matched(nameless)
 
 
 def test_a_target_of_the_run_is_no_feature():
     trained = small_set("node")
     features = np.concatenate([trained.node_features, trained.targets], 1).astype(np.float32)
     more = replace(trained, node_features=features, node_names=("a", "b", "t0"))
-    task = Task.of(trained)
-    matched = match_training_columns(without_labels(more, task), described(trained), task)
+    matched = described(trained).matched(described(trained).without_labels(more))
     assert np.array_equal(matched.node_features, trained.node_features)
 
 
@@ -66,12 +60,12 @@ def test_a_target_of_the_run_is_no_feature_where_the_run_has_none():
     labelled = replace(
         bare, edge_features=trained.targets.astype(np.float32), edge_names=("t0",), level="graph"
     )
-    unlabelled = without_labels(labelled, Task.of(bare))
-    matched = match_training_columns(unlabelled, described(bare), Task.of(bare))
+    unlabelled = described(bare).without_labels(labelled)
+    matched = described(bare).matched(unlabelled)
     assert matched.edge_features.shape == bare.edge_features.shape
     other = replace(labelled, edge_names=("length",))
     with pytest.raises(DataError, match="has unknown to the run the edge feature length; give"):
-        match_training_columns(other, described(bare), Task.of(bare))
+        described(bare).matched(other)
 
 
 def test_classes_are_matched_by_name():
@@ -79,20 +73,20 @@ def test_classes_are_matched_by_name():
     column = Target("T0", kind="multiclass", classes=("many", "few"))
     values = np.array([[0.0], [1.0], [np.nan]] * 20)
     new = replace(trained, targets=values, columns=(column,))
-    matched = match_training_columns(new, described(trained), Task.of(trained))
+    matched = described(trained).matched(new)
     assert matched.targets[:2, 0].tolist() == [2.0, 0.0]
     assert np.isnan(matched.targets[2, 0])
     odd = replace(new, columns=(Target("t0", kind="multiclass", classes=("many", "none")),))
     with pytest.raises(
         DataError, match="class 'none', unknown to the run; it knows few, some, many"
     ):
-        match_training_columns(odd, described(trained), Task.of(trained))
+        described(trained).matched(odd)
 
 
 def test_targets_that_are_not_there_are_unknown():
     trained = small_set("edge", "binary")
     bare = replace(trained, targets=np.zeros((len(trained), 0)), columns=(), level="graph")
-    matched = match_training_columns(bare, described(trained), Task.of(trained))
+    matched = described(trained).matched(bare)
     assert matched.targets.shape == trained.targets.shape
     assert np.isnan(matched.targets).all()
 
@@ -100,6 +94,6 @@ def test_targets_that_are_not_there_are_unknown():
 def test_positions_are_asked_for_where_distances_were_learned():
     trained = small_set()
     with pytest.raises(DataError, match="no positions"):
-        match_training_columns(trained, described(trained, positions=True), Task.of(trained))
+        described(trained, positions=True).matched(trained)
     placed = replace(trained, positions=np.zeros((trained.sizes.sum(), 3), dtype=np.float32))
-    assert match_training_columns(placed, described(trained), Task.of(trained)).positions is None
+    assert described(trained).matched(placed).positions is None

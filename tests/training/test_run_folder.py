@@ -21,9 +21,10 @@ from g2n2.training import run_folder
 from g2n2.training.checkpoint import MANIFEST
 from g2n2.training.config import RunConfig, new_run_folder, with_rules
 from g2n2.training.run import Run
-from g2n2.training.run_folder import BEST, RunFolder, checksum, commit, provenance
+from g2n2.training.run_folder import BEST, RunFolder, commit, provenance
 from g2n2.training.session import Watch, train_config
 from g2n2.training.setup import prepare
+from g2n2.training.trained_on import TrainedOn, checksum
 from run_processes import hold, in_folder
 from small_runs import SMALL, no_pictures, small_config, small_graphs
 from small_sets import small_set
@@ -41,8 +42,8 @@ def files(tmp_path):
 def test_what_was_written_comes_back(files):
     parts = prepare(CONFIG, small_set())
     assert files.config() == with_rules(CONFIG)
-    assert files.columns() == parts.task.columns
-    assert files.scaling() == parts.scaling
+    assert files.trained_on == TrainedOn.of(CONFIG, parts)
+    assert files.trained_on.scaling == parts.scaling
     assert {k: v.tolist() for k, v in files.splits().items()} == {
         k: v.tolist() for k, v in parts.splits.items()
     }
@@ -60,9 +61,11 @@ def test_the_checksum_sees_every_array():
 
 
 def test_other_data_is_refused(files):
-    files.refuse_other_data(small_set())
-    with pytest.raises(DataError, match="restore it, or start a new run"):
-        files.refuse_other_data(small_set(seed=1))
+    files.trained_on.refuse_other(small_set(), files.path)
+    renamed = replace(small_set(), ids=tuple(f"other {k}" for k in range(60)))
+    for other, what in ((small_set(seed=1), "data"), (renamed, "ids")):
+        with pytest.raises(DataError, match=f"the {what} of .* restore it, or start a new run"):
+            files.trained_on.refuse_other(other, files.path)
 
 
 def test_metrics_hold_no_times(files):
@@ -156,7 +159,7 @@ CASES = [
     ("data.json", ("scaling", "mean"), [1.0], "for each of 2 columns"),
     ("data.json", ("scaling",), None, r"data\.scaling should be a table, got None"),
     ("data.json", ("columns",), [], "there are no columns"),
-    ("data.json", ("columns",), [{"name": "y"}], r"data\.columns\[0\] has no unit"),
+    ("data.json", ("columns",), [{"unit": "y"}], r"data\.columns\[0\] has no name"),
     ("data.json", ("level",), "graf", r"data\.level should be graph or node or edge, got 'graf'"),
     ("data.json", ("node_names",), 3, r"data\.node_names should be a list, got 3"),
     ("split.json", ("test",), [10**6], r"split\.test\[0\] should be a whole number from 0 to 49"),

@@ -159,40 +159,6 @@ def test_a_run_that_fails_before_its_first_step_leaves_no_folder(tmp_path):
         assert (tmp_path / "run").exists() == begun
 
 
-def test_a_part_without_a_known_target_is_not_scored(tmp_path):
-    graphs = small_set()
-    parts = {"train": np.arange(40), "validation": np.arange(40, 50), "test": np.arange(50, 60)}
-    targets = graphs.targets.copy()
-    targets[parts["test"]] = np.nan
-    graphs = replace(graphs, targets=targets, splits=parts)
-    result = train_config(replace(SMALL, epochs=1), tmp_path / "run", graphs=graphs)
-    assert result.scores == {}
-    run = Run(tmp_path / "run", "cpu")
-    with pytest.raises(DataError, match="the part test of this run has no value of t0 to compare"):
-        run.evaluate("test", graphs)
-    assert run.evaluate("validation", graphs).scores
-
-
-@pytest.mark.parametrize(
-    ("settings", "part"),
-    [
-        ({"grammar": "nope"}, "no grammar is called 'nope'"),
-        ({"baseline": "nope"}, "no baseline is called 'nope'"),
-        ({"preset": "nope"}, "no preset is called 'nope'"),
-    ],
-)
-def test_an_unknown_network_is_refused_before_the_data_is_read(
-    tmp_path, monkeypatch, settings, part
-):
-    def read(*_):
-        raise AssertionError("the data was read")
-
-    monkeypatch.setattr("g2n2.training.session.load_graphs", read)
-    with pytest.raises(G2N2Error, match=part):
-        train_config(replace(SMALL, **settings), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_an_unknown_grammar_is_refused_before_graphs_in_memory_are_converted():
     class Untouched(list):
         def __iter__(self):
@@ -203,20 +169,6 @@ def test_an_unknown_grammar_is_refused_before_graphs_in_memory_are_converted():
 
 
 ROWS = ["m,CC,1.5", "m,CCO,2.5", "k,not a molecule,0.5", ",CCC,3.5", "k,CCCC,1.0", "k,CCN,2.0"]
-
-
-def test_ids_that_repeat_are_kept_in_test_csv(tmp_path):
-    pytest.importorskip("rdkit")
-    path = tmp_path / "mine.csv"
-    path.write_text("\n".join(["id,smiles,y", *ROWS]) + "\n")
-    config = replace(SMALL, dataset=str(path), split="random", batch=2, epochs=1)
-    result = train_config(config, tmp_path / "run")
-    with open(result.folder / "test.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    known = {float(row.rpartition(",")[2]): row.partition(",")[0] for row in ROWS}
-    assert rows
-    for row in rows:
-        assert row["id"] == known[float(row["true y"])]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import g2n2
-from g2n2 import Run, load, predict, train
+from g2n2 import load, predict, train
 from g2n2.errors import DataError, GrammarError
 from g2n2.training.session import train_config
 
@@ -84,14 +84,6 @@ def test_predictions_are_the_same_by_every_way(csv: Path, tmp_path: Path) -> Non
     assert run.evaluate("test").scores == run.scores
 
 
-def test_a_molecule_that_cannot_be_read_has_a_row_that_says_so(csv: Path, tmp_path: Path) -> None:
-    run = train(csv, "atoms", out=tmp_path / "run", **SMALL)
-    rows = run.predict(["CCO", "C1CC", "CC"]).rows()
-    assert [("note" in row, "atoms" in row) for row in rows] == [
-        (False, True), (True, False), (False, True),
-    ]  # fmt: skip
-
-
 def test_graphs_in_memory(tmp_path: Path) -> None:
     run = train(rings(), out=tmp_path / "run", **SMALL)
     assert set(run.scores) == {"all", "y"}
@@ -136,23 +128,6 @@ def test_settings_reach_the_run(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="stands for its reduced grammar"):
         reduced = train(rings(), out=tmp_path / "reduced", **{**SMALL, "grammar": "L1"})
     assert reduced.model.plan.grammar == g2n2.find_grammar("r-G_L1")
-
-
-def test_a_baseline_has_its_model_too(tmp_path: Path) -> None:
-    pytest.importorskip("torch_geometric")
-    options = {name: value for name, value in SMALL.items() if name != "grammar"}
-    run = train(rings(), out=tmp_path / "run", baseline="GIN", **options)
-    assert type(run.model).__name__ == "ConvolutionGNN"
-    assert run.predict(rings(3)).values.shape == (3, 1)
-
-
-def test_the_run_is_the_one_of_a_config(tmp_path: Path) -> None:
-    run = train(rings(), out=tmp_path / "a", **SMALL)
-    train_config(run.config, tmp_path / "b", graphs=g2n2.read_graphs(rings()), pictures=False)
-    for left, right in zip(
-        run.model.parameters(), Run(tmp_path / "b", "cpu").model.parameters(), strict=True
-    ):
-        assert torch.equal(left, right)
 
 
 def test_resume_goes_on_with_the_runs_own_settings(tmp_path: Path) -> None:

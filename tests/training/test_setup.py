@@ -8,7 +8,7 @@ import pytest
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
-from g2n2.training.setup import load_graphs, prepare, takes_edges
+from g2n2.training.setup import load_graphs, prepare, refuse_unknown_names, takes_edges
 from small_sets import small_set
 
 
@@ -103,6 +103,13 @@ def test_sources_that_are_not_there_are_said(dataset, options, message):
     with pytest.raises(DataError) as caught:
         load_graphs(RunConfig(dataset, options=options))
     assert message in str(caught.value)
+
+
+def test_settings_of_marks_are_refused_beside_a_baseline_which_has_none():
+    for settings in ({"marks": "heavy"}, {"trunk": 1}):
+        with pytest.raises(DataError, match="the baseline GIN has none"):
+            refuse_unknown_names(RunConfig("x", baseline="GIN", **settings), resume=False)
+    refuse_unknown_names(RunConfig("x", baseline="GIN"), resume=False)
 
 
 def test_a_limit_keeps_the_parts_that_came_with_the_data():

@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from g2n2.data.batch import PackedBatch
 from g2n2.data.batching import epoch_batches
 from g2n2.data.graph_set import GraphSet
-from g2n2.data.packed_batch import PackedBatch
 from g2n2.errors import TrainingError
 from g2n2.nn import memory_budget
 from g2n2.nn.model import GrammarGNN
@@ -170,7 +170,8 @@ def test_a_replay_that_does_not_fit_is_given_up(
             raise no_memory()
 
     monkeypatch.setattr(
-        "g2n2.training.loop.record_steps", lambda recorded, *_: setattr(recorded, "step", Full())
+        "g2n2.training.cuda_graphs.Recorded.record_steps",
+        lambda recorded, _: setattr(recorded, "step", Full()),
     )
     notes: list[str] = []
     result = run(tmp_path / "run", notes=notes)
@@ -192,7 +193,8 @@ def test_a_batch_that_fits_no_recording_is_taken_plainly(
             return False
 
     monkeypatch.setattr(
-        "g2n2.training.loop.record_steps", lambda recorded, *_: setattr(recorded, "step", Small())
+        "g2n2.training.cuda_graphs.Recorded.record_steps",
+        lambda recorded, _: setattr(recorded, "step", Small()),
     )
     result = run(tmp_path / "run", precision="64")
     assert refreshed

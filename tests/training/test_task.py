@@ -1,7 +1,7 @@
 """Tasks: losses against torch's own, scaling, decoding, columns of a predictions file."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from torch.nn import functional
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
 from g2n2.training.task import Scaling, Task, for_json, metrics, roc_auc
+from g2n2.validation import read_as
 from small_sets import small_set
 
 THREE = ("x", "y", "z")
@@ -191,7 +192,7 @@ def test_training_targets_get_mean_0_and_deviation_1_and_come_back():
     assert np.nanstd(scaled, axis=0) == pytest.approx([1, 1])
     back = scaling.unscale(task, graphs, scaled)
     assert np.allclose(back, graphs.targets, equal_nan=True)
-    assert Scaling.from_dict(scaling.as_dict()) == scaling
+    assert read_as(Scaling, json.loads(json.dumps(asdict(scaling))), "scaling", "a file") == scaling
 
 
 def test_classes_and_plain_recipes_are_left_alone():
@@ -272,4 +273,4 @@ def test_the_extent_comes_off_and_back_with_the_references():
     scaling = Scaling.of(task, made, normalise=False, references=True, extent=True)
     assert np.abs(scaling.scale(task, made)).max() < 1e-6
     assert scaling.unscale(task, made, np.zeros_like(made.targets)) == pytest.approx(made.targets)
-    assert Scaling.from_dict(scaling.as_dict()) == scaling
+    assert read_as(Scaling, json.loads(json.dumps(asdict(scaling))), "scaling", "a file") == scaling

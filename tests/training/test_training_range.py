@@ -116,11 +116,44 @@ def test_molecules_unlike_those_of_training_are_noted(tmp_path: Path):
     uranium, chain, charged, fluorine, usual = run.predict(
         ["[U]", "C" * 1200, "CC[NH3+]", "CCCF", "CCOC"]
     ).notes
-    assert uranium.startswith("U was never seen in training; 1 atom, fewer than any training")
+    assert uranium.startswith(
+        "not predicted: U was never seen in training; 1 atom, fewer than any training"
+    )
     assert chain.startswith("1,200 atoms, more than any training graph (10)")
     assert chain.split("; ")[1].startswith("logp ")
     assert "formal charge 1 of an atom, in training always 0" in charged
-    assert fluorine == "F was never seen in training"
+    assert fluorine == "not predicted: F was never seen in training"
     assert usual == ""
     bare = replace(run.predict(["CCCF"]).graphs, source={})
-    assert run.predict(bare).notes == ["F was never seen in training"], "by its feature alone"
+    assert run.predict(bare).notes == [fluorine], "by its feature alone"
+    salt, radical, isotope = run.predict(["CCO.CCN", "C[CH]CO", "[13CH3]CCO"]).notes
+    assert salt.startswith("2 fragments, in training always 1")
+    assert radical == "unpaired electrons are not read"
+    assert isotope == "isotopes are not told apart"
+
+
+def test_fragments_are_counted_by_edges_in_either_direction():
+    chain = np.array([[4, 3, 2, 1], [3, 2, 1, 0]])  # each edge once, towards the first node
+    graphs = replace(
+        small_set(graphs=1),
+        sizes=np.array([5, 3]),
+        edge_counts=np.array([4, 1]),
+        edges=np.concatenate([chain, [[2], [0]]], axis=1),
+        node_features=np.zeros((8, 2), np.float32),
+        edge_features=np.zeros((5, 0), np.float32),
+        targets=np.zeros((2, 1)),
+        ids=(),
+    )
+    assert TrainingRange.of(graphs, distances=False).fragments == ((1.0, 2.0),)
+    one = TrainingRange.of(graphs.select([0]), distances=False)
+    assert "2 parts, in training always 1" in one.notes(graphs)[1]
+
+
+def test_a_feature_called_as_an_element_is_a_feature():
+    graphs = replace(small_set(graphs=4), node_names=("C", "weight"))
+    without, having = (
+        replace(graphs, node_features=np.full_like(graphs.node_features, value)) for value in (0, 1)
+    )
+    found = TrainingRange.of(without, distances=False)
+    assert found.unseen_elements(having) == [[]] * 4
+    assert all(notes[0] == "C 1 of a node, in training always 0" for notes in found.notes(having))

@@ -19,9 +19,8 @@ from g2n2.workbench.pairs import (
     counted_pattern,
     drawn_graph,
     graph6_of_edges,
-    node_rounds,
-    pair_rounds,
     pattern_places,
+    wl_rounds,
 )
 
 RANDOM = [
@@ -38,7 +37,7 @@ def quiet(share, text):
 @pytest.mark.parametrize("pair", [*GALLERY.values(), *RANDOM, ("C6", "P7")])
 def test_rounds_are_the_librarys(pair):
     graphs = [adjacency(graph) for graph in pair]
-    for rounds, k, variant in ((node_rounds(graphs), 1, "wl"), (pair_rounds(graphs), 2, "fwl")):
+    for rounds, k, variant in ((wl_rounds(graphs, 1), 1, "wl"), (wl_rounds(graphs, 2), 2, "fwl")):
         found = refine(graphs, k, variant)
         assert rounds.separated_at == found.separated_at()
         assert len(rounds.colours) == len(found.graph_history)
@@ -51,7 +50,7 @@ def test_rounds_are_the_librarys(pair):
 
 
 def test_a_class_that_splits_keeps_its_colour_in_its_largest_part():
-    rounds = node_rounds([adjacency(nx.star_graph(4)), adjacency(nx.star_graph(4))])
+    rounds = wl_rounds([adjacency(nx.star_graph(4)), adjacency(nx.star_graph(4))], 1)
     first, second = rounds.colours[:2]
     assert set(first[0]) == {0}
     assert Counter(second[0]) == {0: 4, 1: 1}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -101,6 +102,12 @@ MODULES: dict[str, tuple[str, ...]] = {
 """The module of each command; it is imported when the command is called or listed."""
 
 
+def functions_of(module: str) -> dict[str, Callable[..., None]]:
+    """The commands of a module; one that is called as a builtin has a name that ends in `_`."""
+    source = vars(import_module(f".{module}", __package__))
+    return {name: source.get(f"{name}_") or source[name] for name in MODULES[module]}
+
+
 class LazyCommands(TyperGroup):
     """The commands of `MODULES`, listed under the headings of `GROUPS`."""
 
@@ -119,7 +126,8 @@ class LazyCommands(TyperGroup):
         """Add the commands of a module, with their examples below their help."""
         commands = typer.Typer(rich_markup_mode=None)
         commands.callback()(lambda: None)
-        import_module(f".{module}", __package__).register(commands)
+        for name, function in functions_of(module).items():
+            commands.command(name)(function)
         self.commands.update(typer.main.get_group(commands).commands)
         for name in MODULES[module]:
             examples = next(group[name] for group in GROUPS.values() if name in group)

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from . import show
-
-
-class Where(StrEnum):
-    """The device to measure on."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(bench)
+from .options import Device
 
 
 def bench(
-    device: Annotated[Where, typer.Option(help="Where to measure.")] = Where.auto,
+    device: Annotated[Device, typer.Option(help="Where to measure.")] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny sizes that only show the steps.")
@@ -39,11 +27,11 @@ def bench(
     from ..errors import DataError
 
     gpu = torch.cuda.is_available()
-    if device is Where.cuda and not gpu:
+    if device == "cuda" and not gpu:
         raise DataError("--device cuda: there is no GPU here; leave --device out")
     if threads is not None:
         torch.set_num_threads(threads)
-    on = torch.device("cuda" if gpu and device is not Where.cpu else "cpu")
+    on = torch.device("cuda" if gpu and device != "cpu" else "cpu")
     rows, differs = [], False
     for speed in speeds(on, quick):
         if speed.graphs_per_second is None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -34,41 +33,11 @@ if TYPE_CHECKING:
     from ..language.terms import Term
 
 
-class TaskName(StrEnum):
-    """What an output belongs to."""
-
-    graph = "graph"
-    node = "node"
-    edge = "edge"
-
-
-class PresetName(StrEnum):
-    """What a layer looks like around its rules."""
-
-    paper = "paper"
-    official = "official"
-    ppgn = "ppgn"
-    modern = "modern"
-
-
-class Figure(StrEnum):
-    """What is drawn."""
-
-    layer = "layer"
-    architecture = "architecture"
-    overview = "overview"
-
-
+Figure = Literal["layer", "architecture", "overview"]
 Diagram = Annotated[Path | None, typer.Option(help="Draw it into this SVG file.")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("compile")(compile_grammar)
-    app.command("trace")(trace_word)
-    app.command("formula")(show_formula)
-
-
-def compile_grammar(
+def compile_(
     grammar: Annotated[str, typer.Argument(help=HELP)],
     width: Annotated[int, typer.Option(min=1, help="Channels of every memory.")] = 64,
     layers: Annotated[int, typer.Option(min=1, help="Layers.")] = 3,
@@ -77,10 +46,13 @@ def compile_grammar(
     node_features: Annotated[int, typer.Option(min=0, help="Columns of X.")] = 0,
     edge_features: Annotated[int, typer.Option(min=0, help="Channels of E besides A.")] = 0,
     out: Annotated[int, typer.Option(min=1, help="Outputs of each graph, node or edge.")] = 1,
-    task: Annotated[TaskName, typer.Option(help="What an output belongs to.")] = TaskName.graph,
+    task: Annotated[
+        Literal["graph", "node", "edge"], typer.Option(help="What an output belongs to.")
+    ] = "graph",
     preset: Annotated[
-        PresetName, typer.Option(help="Selectors, MLPs, norms, pooling: what rules leave open.")
-    ] = PresetName.modern,
+        Literal["paper", "official", "ppgn", "modern"],
+        typer.Option(help="Selectors, MLPs, norms, pooling: what rules leave open."),
+    ] = "modern",
     readout: ReadoutOption = None,
     pooling: PoolingOption = None,
     functions: FunctionsOption = None,
@@ -96,7 +68,7 @@ def compile_grammar(
     ] = False,
     reduce: Reduce = None,
     diagram: Diagram = None,
-    figure: Annotated[Figure, typer.Option(help="What --diagram draws.")] = Figure.layer,
+    figure: Annotated[Figure, typer.Option(help="What --diagram draws.")] = "layer",
     json: AsJson = False,
 ) -> None:
     """The network of a grammar: shapes, parameters, FLOPs, memory."""
@@ -117,13 +89,13 @@ def compile_grammar(
             width=width,
             layers=layers,
             out=out,
-            task=task.value,
-            preset=preset.value,
-            readout=readout and readout.value,
-            pooling=pooling and pooling.value,
-            functions=functions.value if functions else "mlp",
+            task=task,
+            preset=preset,
+            readout=readout,
+            pooling=pooling,
+            functions=functions or "mlp",
             pair_bias=pair_bias,
-            pair_norm=pair_norm and pair_norm.value,
+            pair_norm=pair_norm,
             marks=marks_named(marks or "all"),
             trunk=trunk or 0,
             context=context,
@@ -150,10 +122,10 @@ def compile_grammar(
         show.say(f"\n{', '.join(missing)}: not defined here; the network takes their values")
     show.say(f"\n{verdict}")
     if diagram is not None:
-        show.say(f"\n{figure.value} drawn in {diagram}")
+        show.say(f"\n{figure} drawn in {diagram}")
 
 
-def trace_word(
+def trace(
     word: Annotated[str, typer.Argument(help="A word or sentence, for instance '1ᵀ(A²⊙A)1'.")],
     grammar: Annotated[str, typer.Option(help=HELP)] = "r-G_L3",
     reduce: Reduce = None,
@@ -162,21 +134,22 @@ def trace_word(
     json: AsJson = False,
 ) -> None:
     """How a network makes a word, rule by rule, and the layers needed."""
-    from ..compiler.trace import trace, trace_json
+    from ..compiler.trace import trace as run
+    from ..compiler.trace import trace_json
     from ..graphs import parse_graph6
 
     chosen = of_words(grammar, reduce)
-    found = trace(chosen.grammar, word, parse_graph6(graph6) if graph6 else None)
+    traced = run(chosen.grammar, word, parse_graph6(graph6) if graph6 else None)
     if diagram is not None:
         from ..compiler.plan_to_svg import trace_svg
 
-        _write_svg(trace_svg(found), diagram)
+        _write_svg(trace_svg(traced), diagram)
     if json:
-        show.as_json({**trace_json(found), "note": chosen.note})
+        show.as_json({**trace_json(traced), "note": chosen.note})
         return
     if chosen.note:
         show.say(chosen.note)
-    show.say(str(found))
+    show.say(str(traced))
     if diagram is not None:
         show.say(f"\ndrawn in {diagram}")
 
@@ -184,19 +157,16 @@ def trace_word(
 def _drawn(plan: NetworkPlan, figure: Figure, grammar: str) -> str:
     from ..compiler import plan_to_svg
 
-    match figure:
-        case Figure.layer:
-            return plan_to_svg.layer_svg(plan)
-        case Figure.architecture:
-            return plan_to_svg.architecture_svg(plan)
-        case Figure.overview:
-            from ..reduction.reduce import reduce
+    if figure == "layer":
+        return plan_to_svg.layer_svg(plan)
+    if figure == "architecture":
+        return plan_to_svg.architecture_svg(plan)
+    from ..reduction.reduce import reduce
 
-            fragment = _fragment(grammar)
-            larger = plan.grammar if fragment is None else fragment.exhaustive()
-            width = max(plan.layers[-1].widths().values())
-            reduced = reduce(larger).reduced
-            return plan_to_svg.overview_svg(larger, reduced, fragment, width, plan.preset)
+    fragment = _fragment(grammar)
+    larger = plan.grammar if fragment is None else fragment.exhaustive()
+    width = max(plan.layers[-1].widths().values())
+    return plan_to_svg.overview_svg(larger, reduce(larger).reduced, fragment, width, plan.preset)
 
 
 def _fragment(text: str) -> Fragment | None:
@@ -217,7 +187,7 @@ def _write_svg(content: str, path: Path) -> None:
     write_output(path, content.encode())
 
 
-def show_formula(
+def formula(
     name: Annotated[
         str, typer.Argument(help="C6, K4, P5, star 3, a Laplacian power; empty lists all.")
     ] = "",
@@ -229,14 +199,15 @@ def show_formula(
     """A ready formula as a sentence, and the network that can hold it."""
     from ..compiler.formula_plan import requirements
     from ..grammars.catalogue import find_grammar
-    from ..grammars.subgraph_counts import FORMULAS, MARKED_FORMULAS, formula
+    from ..grammars.subgraph_counts import FORMULAS, MARKED_FORMULAS
+    from ..grammars.subgraph_counts import formula as named_formula
     from ..language.operations import BINDERS
     from ..language.terms import operators
 
     if not name:
         show.say("\n".join(FORMULAS | MARKED_FORMULAS))
         return
-    term = formula(name)
+    term = named_formula(name)
     chosen = of_words(grammar, reduce).grammar
     if operators(term) & set(BINDERS) and not chosen.scope:
         chosen = find_grammar("r-G_L3Σ")

@@ -11,10 +11,6 @@ import typer
 from . import show
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(demo)
-
-
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for report, figure and runs.")] = Path(
         "build/demo"

@@ -9,8 +9,6 @@ import sys
 from importlib import metadata
 from typing import Any
 
-import typer
-
 from ..described import counted
 from . import show
 from .options import AsJson
@@ -31,30 +29,26 @@ PURPOSES = {
 CORE = ("numpy", "networkx", "typer", "rich", "safetensors", "filelock")
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(doctor)
-
-
 def doctor(json: AsJson = False) -> None:
     """What is installed, what is missing, and the pip line that gets it."""
-    found = diagnosis()
+    report = diagnosis()
     if json:
-        show.as_json(found)
+        show.as_json(report)
         return
-    show.say(f"g2n2 {found['g2n2']}, Python {found['python']} on {found['system']}")
-    show.say(f"torch {found['torch']}: {found['device']}")
-    show.say(f"backends: {', '.join(found['backends'])}")
-    show.say("core: " + ", ".join(f"{name} {version}" for name, version in found["core"].items()))
+    show.say(f"g2n2 {report['g2n2']}, Python {report['python']} on {report['system']}")
+    show.say(f"torch {report['torch']}: {report['device']}")
+    show.say(f"backends: {', '.join(report['backends'])}")
+    show.say("core: " + ", ".join(f"{name} {version}" for name, version in report["core"].items()))
     show.title("Optional parts")
     rows = [
         (name, ", ".join(part["installed"]) or "–", ", ".join(part["missing"]) or "–", part["for"])
-        for name, part in found["extras"].items()
+        for name, part in report["extras"].items()
     ]
     show.table(("extra", "installed", "missing", "what it is for"), rows, narrow=1)
     show.title("Folders")
-    for what, folder in found["folders"].items():
+    for what, folder in report["folders"].items():
         show.say(f"  {what}: {folder}")
-    missing = [name for name, part in found["extras"].items() if part["missing"]]
+    missing = [name for name, part in report["extras"].items() if part["missing"]]
     if missing:
         show.say(f'\nto get what is missing: pip install "g2n2[{",".join(missing)}]"')
     else:

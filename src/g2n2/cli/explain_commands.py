@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,10 +23,8 @@ SHOWN = 3
 """Contributions of a graph on the screen."""
 REFERENCE = 100
 """Held-out graphs that give the average node and the values of words."""
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(explain)
+LONGEST = 36
+"""Characters of a name in a drawing."""
 
 
 def explain(
@@ -72,26 +71,44 @@ def explain(
         typer.echo(f"note: no check on held-out graphs ({fault})", err=True)
         reference, check = graphs, 0
     explainer = Explainer(trained, target, reference)
-    explained = explainer.graphs(graphs)
     unit = column.unit if trained.task.kind == "regression" else ""
-    for number, one in enumerate(explained):
+    explained: list[ExplainedGraph] = []
+    for number, one in enumerate(explainer.graphs(graphs)):
         label = smiles[int(one.id)] if smiles else one.id  # as the user wrote it
-        show.say(f"{label}: {column.name} {_text(one.value)} {unit}".rstrip())
-        parts = sorted(labelled(graphs, number, one), key=lambda part: -abs(part[1]))
-        for part, value in parts[:SHOWN]:
+        if one.unseen:
+            show.say(f"{label}: not explained, as it is not predicted: {one.note}")
+            continue
+        symbols = _symbols(graphs, number)
+        explained.append(ExplainedGraph(label, number, one, symbols))
+        show.say(f"{label}: {one.name} {_text(one.value)} {unit}".rstrip())
+        for part, value in explained[-1].largest()[:SHOWN]:
             show.say(f"  {_text(value, sign=True):>10}  {part}")
-    if out.suffix == ".svg":
-        text = drawing(graphs, explained, column.name, unit)
-    else:
-        text = table(graphs, explained)
+        if one.note:
+            show.say(f"  note: {one.note}")
+    if not explained:
+        raise DataError(
+            "no graph to explain: each has an element the run was not trained on; the network has "
+            "no trained weights for it"
+        )
+    hydrogens = any("H" in one.symbols for one in explained)
+    if hydrogens:
+        show.say("hydrogens count with the atom they are on; --out NAME.csv has each by itself")
+    is_drawing = out.suffix == ".svg"
+    text = drawing(graphs, explained, unit, hydrogens) if is_drawing else table(explained)
     replace_file(out, text.encode(), shared=True)
-    show.say(f"\n{counted(len(explained), 'graph')} in {out}")
+    show.say(f"\n{counted(len(explained), 'molecule' if drawn else 'graph')} in {out}")
     if check:
         chosen = reference.select(list(range(min(check, len(reference)))))
         show.say(str(explainer.agreement(chosen)))
-    if words and (found := explainer.words(reference, words)) is not None:
+    if words:
+        try:
+            name, found = explainer.words(reference, words)
+        except DataError as fault:
+            show.say(f"no words are named: {fault}")
+            return
         (output,) = found.outputs
-        show.say(f"words {column.name} follows on {counted(len(reference), 'held-out graph')}:")
+        name = f"the logit of {name}" if name.startswith("p(") else name
+        show.say(f"words {name} follows on {counted(len(reference), 'held-out graph')}:")
         for word in output.words:
             show.say(f"  {word.share:6.1%}  {word.word}")
         rest = max(0.0, 1.0 - output.total)
@@ -128,55 +145,71 @@ def smiles_of(graphs: GraphSet) -> tuple[str, ...] | None:
     return smiles if smiles is not None and len(smiles) == len(graphs) else None
 
 
-def labelled(graphs: GraphSet, number: int, one: GraphContributions) -> list[tuple[str, float]]:
-    """Atoms and bonds, or nodes and edges, with what they add."""
-    names = _symbols(graphs, number)
-    atom, bond = ("atom", "bond") if names else ("node", "edge")
-    nodes = [(f"{atom} {_named(names, k)}", float(x)) for k, x in enumerate(one.nodes)]
-    ends = one.ends.T.tolist()
-    joined = [f"{bond} {_named(names, a)}–{_named(names, b)}" for a, b in ends]
-    return [*nodes, *zip(joined, map(float, one.edges), strict=True)]
+@dataclass(frozen=True, eq=False)
+class ExplainedGraph:
+    """A graph with what its nodes and edges add to a prediction."""
 
+    label: str  # what the user calls it
+    number: int  # of the graph in its set
+    found: GraphContributions
+    symbols: list[str]  # the element of each atom; empty if it is no molecule
 
-def _named(names: list[str], index: int) -> str:
-    return f"{names[index]}{index}" if names else str(index)
+    def largest(self) -> list[tuple[str, float]]:
+        """Atoms and bonds, or nodes and edges, with what they add, the largest first.
+
+        A hydrogen counts with the atom it is on.
+        """
+        one = self.found.folded(self.symbols) if self.symbols else self.found
+        atom, bond = ("atom", "bond") if self.symbols else ("node", "edge")
+        names = [f"{symbol}{k}" for k, symbol in enumerate(self.symbols)]
+        names = names or [str(k) for k in range(len(one.nodes))]
+        parts = [(f"{atom} {names[k]}", float(x)) for k, x in enumerate(one.nodes)]
+        for (a, b), x in zip(one.ends.T.tolist(), one.edges, strict=True):
+            parts.append((f"{bond} {names[a]}–{names[b]}", float(x)))
+        return sorted(parts, key=lambda part: -abs(part[1]))
 
 
 def _symbols(graphs: GraphSet, number: int) -> list[str]:
-    """The element of each atom, by its columns; empty if the graphs are no molecules."""
-    from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
+    """The element of each atom; empty if the graphs are no molecules."""
+    from ..data.readers.molecules import ELEMENTS, symbols_of
 
-    known = [name for name in (*ELEMENTS, OTHER_ELEMENT) if name in graphs.node_names]
-    if "C" not in known:
-        return []
-    columns = [graphs.node_names.index(name) for name in known]
-    rows = graphs.node_features[slice(*graphs.node_offsets[number : number + 2])][:, columns]
-    return [known[k].replace(OTHER_ELEMENT, "X") for k in rows.argmax(1).tolist()]
+    return symbols_of(graphs, number) if {*ELEMENTS} <= {*graphs.node_names} else []
 
 
-def drawing(graphs: GraphSet, explained: list[GraphContributions], name: str, unit: str) -> str:
+def drawing(graphs: GraphSet, explained: list[ExplainedGraph], unit: str, hydrogens: bool) -> str:
     """The molecules as SVG."""
     from ..data.readers.molecules import molecule_of
     from ..graphs.molecule_svg import ColouredMolecule, draw_molecules
 
     coloured = []
-    for number, one in enumerate(explained):
+    for graph in explained:
+        one = graph.found.folded(graph.symbols)
         bonds = {(a, b): float(x) for (a, b), x in zip(one.ends.T.tolist(), one.edges, strict=True)}
-        text = f"{name} {_text(one.value)} {unit}".rstrip()
-        molecule = molecule_of(graphs, number)
+        label = graph.label if len(graph.label) <= LONGEST else f"{graph.label[: LONGEST - 3]}..."
+        text = f"{label}\n{one.name} {_text(one.value)} {unit}".rstrip()
+        text += "\n(see its note)" if one.note else ""
+        molecule = molecule_of(graphs, graph.number)
         coloured.append(ColouredMolecule(molecule, one.nodes, bonds, text))
-    return draw_molecules(coloured)
+    is_class = explained[0].found.name.startswith("p(")
+    what = f" in {unit}" if unit else " in logits" if is_class else ""
+    caption = (
+        f"Red raises the prediction, blue lowers it: numbers{what}, compared with an average atom "
+        "and bond."
+    )
+    if hydrogens:
+        caption += " Hydrogens count with the atom they are on."
+    return draw_molecules(coloured, caption)
 
 
-def table(graphs: GraphSet, explained: list[GraphContributions]) -> str:
+def table(explained: list[ExplainedGraph]) -> str:
     """CSV: a row for each node and edge."""
     from ..training.evaluate import csv_lines
 
     rows: list[dict[str, Any]] = []
-    for number, one in enumerate(explained):
-        names = _symbols(graphs, number)
+    for graph in explained:
+        one = graph.found
         for k, value in enumerate(one.nodes.tolist()):
-            element = {"element": names[k]} if names else {}
+            element = {"element": graph.symbols[k]} if graph.symbols else {}
             rows.append({"id": one.id, "node": k, **element, "contribution": value})
         for (a, b), value in zip(one.ends.T.tolist(), one.edges.tolist(), strict=True):
             rows.append({"id": one.id, "source": a, "target": b, "contribution": value})

@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import show
-from .options import HELP, AsJson, Assume, AssumeOption, Reduce, of_words
+from .options import HELP, AsJson, AssumeOption, Reduce, of_words
 
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..language.sorts import Sort
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(grammars)
-    app.command()(words)
-    app.command()(tree)
 
 
 def grammars(
@@ -61,7 +55,7 @@ def words(
         str, typer.Option(help="Which words: S for sentences, V, R, M; V' inside a mark.")
     ] = "S",
     limit: Annotated[int, typer.Option(min=1, help="Most words listed.")] = 200,
-    assume: AssumeOption = Assume.symmetric,
+    assume: AssumeOption = "symmetric",
     reduce: Reduce = None,
     json: AsJson = False,
     latex: Annotated[bool, typer.Option(show_default=False, help="Print LaTeX.")] = False,
@@ -73,21 +67,21 @@ def words(
     taken = of_words(grammar, reduce)
     chosen = taken.grammar
     wanted = variable_named(sort)
-    found = list(enumerate_words(chosen, wanted, size, assume.value, limit + 1))
-    cut = len(found) > limit
-    found = found[:limit]
+    words = list(enumerate_words(chosen, wanted, size, assume, limit + 1))
+    cut = len(words) > limit
+    words = words[:limit]
     if json:
-        content = [{"word": str(word.term), "size": word.size} for word in found]
+        content = [{"word": str(word.term), "size": word.size} for word in words]
         answer = {"grammar": chosen.name, "note": taken.note, "sort": sort}
         show.as_json({**answer, "words": content, "cut": cut})
         return
     if taken.note:
         show.say(taken.note)
-    for word in found:
+    for word in words:
         show.say(to_latex(word.term) if latex else f"{word.size:>3}  {word.term}")
     if cut:
         show.say(f"… only the first {limit} are shown; --limit shows more")
-    if not found:
+    if not words:
         show.say(_no_words(chosen, wanted, size))
 
 

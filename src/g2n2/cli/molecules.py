@@ -28,7 +28,7 @@ def predict_molecules(
 ) -> None:
     """What a run says of some SMILES: on the screen, and in a file where one is named."""
     from ..data.reading import SMILES
-    from ..training.evaluate import write_rows
+    from ..training.evaluate import NOT_PREDICTED, write_rows
 
     if not smiles:
         raise DataError(
@@ -46,12 +46,12 @@ def predict_molecules(
     for row in rows:
         if len(smiles) > 1:
             show.say(row["id"])
-        lines = _lines(outcome, row)
+        lines = [] if row["note"].startswith(NOT_PREDICTED) else _lines(outcome, row)
         widths = [max(len(line[place]) for line in lines) for place in (0, 1)] if lines else []
         for *cells, between in lines:
             padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
             show.say("  ".join([*padded, between]).rstrip())
-        if "note" in row:
+        if row["note"]:
             show.say(f"note: {row['note']}")
 
 

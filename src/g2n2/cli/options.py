@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,57 +11,11 @@ from ..errors import DataError
 
 if TYPE_CHECKING:
     from ..pipeline import Chosen
-    from ..power.refinement import WLTest
+    from ..power.wl_tests import WLTest
 
 
-class Assume(StrEnum):
-    """What is known of A."""
-
-    symmetric = "symmetric"
-    simple = "simple"
-    none = "none"
-
-
-class ReadoutName(StrEnum):
-    """What is read out; the last three are the old spelling of --pooling."""
-
-    grammar = "grammar"
-    pooled = "pooled"
-    pooled_only = "pooled-only"
-    sum = "sum"
-    mean = "mean"
-    max = "max"
-
-
-class Pooling(StrEnum):
-    """How memories are pooled."""
-
-    sum = "sum"
-    mean = "mean"
-    max = "max"
-
-
-class Functions(StrEnum):
-    """Where MLPs stand."""
-
-    mlp = "mlp"
-    free = "free"
-
-
-class PairNorm(StrEnum):
-    """What M is divided by as layers read it."""
-
-    entry = "entry"
-    graph = "graph"
-    none = "none"
-
-
-class OnBad(StrEnum):
-    """What happens to a record that cannot be read."""
-
-    skip = "skip"
-    refuse = "refuse"
-
+Assume = Literal["symmetric", "simple", "none"]
+Device = Literal["auto", "cpu", "cuda"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 AssumeOption = Annotated[
@@ -70,18 +23,19 @@ AssumeOption = Annotated[
     typer.Option(help="What A is: symmetric (undirected), simple (also 0/1, no loops), or any."),
 ]
 ReadoutOption = Annotated[
-    ReadoutName | None,
+    Literal["grammar", "pooled", "pooled-only", "sum", "mean", "max"] | None,
     typer.Option(
-        metavar="[grammar|pooled|pooled-only]",
+        metavar="[grammar|pooled|pooled-only]",  # the others are the old spelling of --pooling
         help="The rules of S, pooled memories beside them, or pooled memories alone. "
         "[the preset's]",
     ),
 ]
 PoolingOption = Annotated[
-    Pooling | None, typer.Option(help="How memories are pooled. [the preset's]")
+    Literal["sum", "mean", "max"] | None,
+    typer.Option(help="How memories are pooled. [the preset's]"),
 ]
 FunctionsOption = Annotated[
-    Functions | None,
+    Literal["mlp", "free"] | None,
     typer.Option(help="MLPs on every memory, or only where they add no power. [mlp]"),
 ]
 PairBias = Annotated[
@@ -89,7 +43,7 @@ PairBias = Annotated[
     typer.Option("--pair-bias/--no-pair-bias", help="Biases in MLPs on M. [the preset's]"),
 ]
 PairNormOption = Annotated[
-    PairNorm | None,
+    Literal["entry", "graph", "none"] | None,
     typer.Option(help="How modern normalises M: by entry, by graph, or not. [the preset's]"),
 ]
 MarksOption = Annotated[
@@ -106,7 +60,8 @@ TrunkOption = Annotated[
 Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the ids; else it is found.")]
 OnBadOption = Annotated[
-    OnBad | None, typer.Option(help="What to do with records that cannot be read. [skip]")
+    Literal["skip", "refuse"] | None,
+    typer.Option(help="What to do with records that cannot be read. [skip]"),
 ]
 OptionList = Annotated[
     list[str] | None,
@@ -144,7 +99,7 @@ def of_network(text: str, reduce: bool | None = None) -> Chosen:
 
 def of_words_or_test(text: str, reduce: bool | None = None) -> Chosen | WLTest:
     """A WL test by its name, else the grammar whose words are asked for."""
-    from ..power.refinement import WLTest
+    from ..power.wl_tests import WLTest
 
     return WLTest.find(text) or of_words(text, reduce)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -18,17 +17,10 @@ from .options import HELP_OR_TEST, AsJson, Reduce, of_words_or_test
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..graphs import Adjacency
-    from ..power.refinement import WLTest
     from ..power.separation import Engine, Separation
     from ..power.table import PowerRow
+    from ..power.wl_tests import WLTest
     from ..verdict import Verdict
-
-
-class Variant(StrEnum):
-    """Oblivious or folklore WL."""
-
-    wl = "wl"
-    fwl = "fwl"
 
 
 Graph = Annotated[
@@ -39,12 +31,6 @@ Readout = Annotated[
 ]
 WithF = Annotated[bool, typer.Option("--with-f", help="Allow sums and pointwise functions.")]
 Directed = Annotated[bool, typer.Option(show_default=False, help="The graphs are directed.")]
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(separate)
-    app.command()(power)
-    app.command()(wl)
 
 
 def separate(
@@ -67,8 +53,8 @@ def separate(
 ) -> None:
     """Whether a grammar tells two graphs apart, and by which sentence."""
     from ..graphs import read_graph
-    from ..power.refinement import WLTest
     from ..power.separation import separate as run
+    from ..power.wl_tests import WLTest
     from ..reduction.compare import with_functions
 
     taken = of_words_or_test(grammar, reduce)
@@ -79,7 +65,7 @@ def separate(
     if with_f:
         chosen = with_functions(chosen)
     graphs = read_graph(first, directed), read_graph(second, directed)
-    found = run(
+    separation = run(
         chosen,
         *graphs,
         engine=cast("Engine", engine),
@@ -88,24 +74,26 @@ def separate(
         layers=layers,
     )
     if json:
-        show.as_json({**_separation_json(found, chosen.name), "note": taken.note})
+        show.as_json({**_separation_json(separation, chosen.name), "note": taken.note})
     else:
         if taken.note:
             show.say(taken.note)
-        _say_separation(found, chosen.name, graphs)
+        _say_separation(separation, chosen.name, graphs)
 
 
 def _separate_by_test(test: WLTest, first: Adjacency, second: Adjacency, json: bool) -> None:
     """A WL test in the place of a grammar: colours decide, and there is no sentence."""
-    found = test.refine([first, second])
-    verdict = "different" if found.separated() else "same"
+    refinement = test.refine([first, second])
+    verdict = "different" if refinement.separated() else "same"
     if json:
         answer = {"grammar": test.name, "verdict": verdict, "sentence": None, "values": None}
-        show.as_json({**answer, "rounds": found.rounds, "separated_at": found.separated_at()})
-    elif found.separated():
-        show.say(f"different ({test.name}, from round {found.separated_at()} on)")
+        show.as_json(
+            {**answer, "rounds": refinement.rounds, "separated_at": refinement.separated_at()}
+        )
+    elif refinement.separated():
+        show.say(f"different ({test.name}, from round {refinement.separated_at()} on)")
     else:
-        show.say(f"same ({test.name}, stable after {counted(found.rounds, 'round')})")
+        show.say(f"same ({test.name}, stable after {counted(refinement.rounds, 'round')})")
         _say_isomorphic(first, second)
 
 
@@ -149,9 +137,10 @@ def power(
     """What grammars or trained networks tell apart: hard pairs, and bounds for all graphs."""
     from ..api import network_of
     from ..data.suites import find_suite
+    from ..figures import check_plot
     from ..power import table
-    from ..power.refinement import WLTest
-    from ..power.table import check_plot, draw_plot
+    from ..power.table import draw_plot
+    from ..power.wl_tests import WLTest
     from ..reduction.compare import with_functions
     from ..verdict import Verdict
 
@@ -165,6 +154,11 @@ def power(
     if not suite:
         verdict += _power_verdict([], asked, with_f)
         show.as_json(verdict.to_json()) if json else show.say(str(verdict))
+        if layers is not None and not json:
+            show.say(
+                "\n--layers counts layers on a suite, and what is said here holds for any number "
+                "of them: add --suite, such as --suite csl"
+            )
         return
     asked += [network.plan.grammar for network in networks.values()]
     chosen = [
@@ -210,7 +204,7 @@ def _is_saved(text: str) -> bool:
 def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool) -> Verdict:
     """What was measured on the suites, and what holds for all graphs."""
     from ..placement import functions_statements
-    from ..power.refinement import WLTest
+    from ..power.wl_tests import WLTest
     from ..verdict import Verdict, grammar_verdict, suite_statements
 
     verdict = Verdict(tuple(s for row in rows for s in suite_statements(row)))
@@ -227,8 +221,8 @@ def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: 
 
 
 def _row_json(row: PowerRow, asked: list[Grammar | WLTest], with_f: bool) -> dict[str, Any]:
-    own = [one for one in asked if row.grammar in (one.name, f"{one.name} with f")]
-    return {**row.to_json(), "verdict": _power_verdict([row], own[:1], with_f).to_json()}
+    same_grammar = [one for one in asked if row.grammar in (one.name, f"{one.name} with f")]
+    return {**row.to_json(), "verdict": _power_verdict([row], same_grammar[:1], with_f).to_json()}
 
 
 def wl(
@@ -238,8 +232,8 @@ def wl(
         int, typer.Option("--k", min=1, max=3, help="Nodes of a tuple that is coloured.")
     ] = 1,
     variant: Annotated[
-        Variant, typer.Option(help="k-FWL (folklore) is as strong as (k+1)-WL.")
-    ] = Variant.wl,
+        Literal["wl", "fwl"], typer.Option(help="k-FWL (folklore) is as strong as (k+1)-WL.")
+    ] = "wl",
     marks: Annotated[
         int, typer.Option(min=0, max=2, help="Nodes marked at once, as in Σ2-FWL.")
     ] = 0,
@@ -249,29 +243,30 @@ def wl(
     """Whether a Weisfeiler-Leman test tells two graphs apart."""
     from ..graphs import read_graph
     from ..power.colours import ColourHistory
-    from ..power.refinement import WLTest, refine
+    from ..power.refinement import refine
+    from ..power.wl_tests import WLTest
 
     graphs = [read_graph(text, directed) for text in (first, second)]
-    found: ColourHistory
+    refinement: ColourHistory
     if marks:
-        test = WLTest.find(f"{'Σ' * marks}{k}-{variant.value}")
+        test = WLTest.find(f"{'Σ' * marks}{k}-{variant}")
         assert test is not None
-        found = test.refine(graphs)
+        refinement = test.refine(graphs)
     else:
-        found = refine(graphs, k=k, variant=variant.value)
-    name = f"{'Σ' * marks}{k}-{variant.value.upper()}"
-    separated = found.separated()
-    at = found.separated_at()
+        refinement = refine(graphs, k=k, variant=variant)
+    name = f"{'Σ' * marks}{k}-{variant.upper()}"
+    separated = refinement.separated()
+    at = refinement.separated_at()
     if json:
-        answer = {"k": k, "variant": variant.value, "separated": separated}
+        answer = {"k": k, "variant": variant, "separated": separated}
         answer |= {"marks": marks} if marks else {}
-        show.as_json({**answer, "rounds": found.rounds, "separated_at": at})
+        show.as_json({**answer, "rounds": refinement.rounds, "separated_at": at})
     elif separated:
         sizes = {len(graph) for graph in graphs}
         why = "" if len(sizes) == 1 else ": the graphs have different numbers of nodes"
         show.say(f"different from round {at} on ({name}){why}")
     else:
-        show.say(f"same: stable after {counted(found.rounds, 'round')} ({name})")
+        show.say(f"same: stable after {counted(refinement.rounds, 'round')} ({name})")
         _say_isomorphic(graphs[0], graphs[1])
 
 

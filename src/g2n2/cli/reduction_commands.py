@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,56 +12,29 @@ from ..atomic_files import check_output
 from ..described import counted
 from ..errors import ReductionError
 from . import show
-from .options import HELP_OR_TEST, AsJson, Assume, AssumeOption, Reduce, of_words, of_words_or_test
+from .options import HELP_OR_TEST, AsJson, AssumeOption, Reduce, of_words, of_words_or_test
 
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..pipeline import Chosen
-    from ..power.refinement import WLTest
+    from ..power.wl_tests import WLTest
     from ..reduction.compare import Comparison, Inclusion
-
-
-class LevelName(StrEnum):
-    """Whose outputs are compared."""
-
-    graph = "graph"
-    node = "node"
-    pair = "pair"
-
-
-class OrderName(StrEnum):
-    """How the reduction is told."""
-
-    direct = "direct"
-    paper = "paper"
-
-
-class TypingName(StrEnum):
-    """Which rules the exhaustive grammar has."""
-
-    paper = "paper"
-    full = "full"
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(derive)
-    app.command()(check)
-    app.command()(compare)
 
 
 def derive(
     fragment: Annotated[str, typer.Argument(help="L1, L3, 'matmul,transpose,one' or '· ᵀ 1 ⊙'.")],
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
-    assume: AssumeOption = Assume.symmetric,
+    assume: AssumeOption = "symmetric",
     level: Annotated[
-        LevelName, typer.Option(help="Outputs of what must keep their power.")
-    ] = LevelName.graph,
+        Literal["graph", "node", "pair"],
+        typer.Option(help="Outputs of what must keep their power."),
+    ] = "graph",
     order: Annotated[
-        OrderName, typer.Option(help="paper: first to the grammar i-G, then on.")
-    ] = OrderName.direct,
-    typing: Annotated[TypingName, typer.Option(help="full: also Sᵀ, and 1 made of a row.")] = (
-        TypingName.paper
-    ),
+        Literal["direct", "paper"], typer.Option(help="paper: first to the grammar i-G, then on.")
+    ] = "direct",
+    typing: Annotated[
+        Literal["paper", "full"], typer.Option(help="full: also Sᵀ, and 1 made of a row.")
+    ] = "paper",
     sorts: Annotated[
         bool, typer.Option(show_default=False, help="Show which sorts each operation makes.")
     ] = False,
@@ -78,7 +50,7 @@ def derive(
 
     if out is not None:
         check_output(out)
-    result = run(fragment, typing.value, assume.value, level.value, order.value)
+    result = run(fragment, typing, assume, level, order)
     if out is not None:  # before printing, so that `| head` loses nothing
         write_certificate(result.certificate, out)
     if json:
@@ -90,7 +62,7 @@ def derive(
         if sorts:
             rows = [
                 (symbol, ", ".join(s.variable for s in arguments), made.variable)
-                for symbol, arguments, made in result.fragment.table(typing.value)
+                for symbol, arguments, made in result.fragment.table(typing)
             ]
             show.title(f"What each operation of {result.fragment} makes of what")
             show.table(("operation", "of", "makes"), rows)
@@ -152,7 +124,7 @@ def compare(
     left: Annotated[str, typer.Argument(help=HELP_OR_TEST)],
     right: Annotated[str, typer.Argument(help="The one to compare it with.")],
     reduce: Reduce = None,
-    assume: AssumeOption = Assume.symmetric,
+    assume: AssumeOption = "symmetric",
     out: Annotated[
         Path | None, typer.Option(help="Write the certificates to FILE-1.json, FILE-2.json.")
     ] = None,
@@ -160,7 +132,7 @@ def compare(
 ) -> None:
     """Which of two grammars or WL tests tells more graphs apart."""
     from ..pipeline import compare as run
-    from ..power.refinement import WLTest
+    from ..power.wl_tests import WLTest
     from ..verdict import comparison_verdict
 
     if out is not None:
@@ -172,26 +144,26 @@ def compare(
         _compare_with_test(first, second, json)
         return
     a, b = _told_apart(first.grammar, second.grammar)
-    found = [run(a, b, "words", assume.value), run(a, b, "with f", assume.value)]
-    verdicts = [comparison_verdict(comparison) for comparison in found]
+    comparisons = [run(a, b, "words", assume), run(a, b, "with f", assume)]
+    verdicts = [comparison_verdict(comparison) for comparison in comparisons]
     if json:
-        pairs = zip(found, verdicts, strict=True)
+        pairs = zip(comparisons, verdicts, strict=True)
         show.as_json([{**_comparison_json(c), "verdict": v.to_json()} for c, v in pairs])
     else:
         for note in dict.fromkeys(chosen.note for chosen in (first, second) if chosen.note):
             show.say(note)
         show.say(f"left   {a.name}\n{_indented(a)}\nright  {b.name}\n{_indented(b)}")
-        for comparison in found:
+        for comparison in comparisons:
             _say_comparison(comparison)
         show.say(f"\n{verdicts[0] + verdicts[1]}")
     if out is not None:
-        _write_proofs(found[0], out, quiet=json)
+        _write_proofs(comparisons[0], out, quiet=json)
 
 
 def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bool) -> None:
     """A WL test on one side, or on both: theorems, simulations and pairs of graphs decide."""
     from ..placement import SYMBOLS, against_test, compared_tests, turned
-    from ..power.refinement import WLTest
+    from ..power.wl_tests import WLTest
     from ..verdict import Verdict, no_sentences_verdict
 
     verdict = Verdict()
@@ -208,8 +180,8 @@ def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bo
         else:
             modes = {"as words": False, "with functions, in the limit": True}
             for how, functions in modes.items():
-                found = against_test(grammar, test, functions, f"{grammar.name} {how}")
-                verdict += Verdict((found if first is chosen else turned(found, test.name, how),))
+                bound = against_test(grammar, test, functions, f"{grammar.name} {how}")
+                verdict += Verdict((bound if first is chosen else turned(bound, test.name, how),))
         if chosen.note and not json:
             show.say(chosen.note)
     if json:
@@ -231,7 +203,7 @@ def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bo
 
 
 def _side(chosen: Chosen | WLTest) -> str:
-    from ..power.refinement import WLTest
+    from ..power.wl_tests import WLTest
 
     return chosen.name if isinstance(chosen, WLTest) else chosen.grammar.name
 

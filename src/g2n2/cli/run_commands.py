@@ -28,12 +28,6 @@ Interval = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(evaluate)
-    app.command()(predict)
-    app.command()(datasets)
-
-
 def evaluate(
     run: Run,
     on: Annotated[str, typer.Option(help="test, validation, train, or a file.")] = "test",
@@ -132,7 +126,7 @@ def predict(
     check_out(out, file, trained.config.dataset)
     with Advance("records") as advance:
         try:
-            made = trained.predict_to(
+            written = trained.predict_to(
                 file,
                 out,
                 _options(smiles[0] if smiles else None, id_column, option),
@@ -144,34 +138,34 @@ def predict(
                 progress=advance,
             )
         except KeyboardInterrupt:
-            made = None
-    if made is None:
+            written = None
+    if written is None:
         done = f"after {counted(advance.done, 'record')}, kept; go on with --resume"
         show.say(f"stopped {done if advance.done else 'before the first prediction'}")
         raise typer.Exit(130)
     to_stderr = is_stream(out)  # such as /dev/stdout, which holds the table
-    typer.echo(f"{counted(made.rows, 'prediction')} written to {out}", err=to_stderr)
-    if made.first_unread:
-        several = f"{made.unread:,} records have no prediction (see the column note); the first:"
+    typer.echo(f"{counted(written.rows, 'prediction')} written to {out}", err=to_stderr)
+    if written.first_unread:
+        several = f"{written.unread:,} records have no prediction (see the column note); the first:"
         typer.echo(
-            f"{several if made.unread > 1 else '1 record has no prediction:'} "
-            f"{', '.join(made.first_unread)}",
+            f"{several if written.unread > 1 else '1 record has no prediction:'} "
+            f"{', '.join(written.first_unread)}",
             err=to_stderr,
         )
-    if made.repeated:
+    if written.repeated:
         typer.echo(
-            f"the id {made.repeated!r} stands in several rows of {file}, as it does in {out}: tell "
-            "them apart by their order, which is the same",
+            f"the id {written.repeated!r} stands in several rows of {file}, as it does in {out}: "
+            "tell them apart by their order, which is the same",
             err=to_stderr,
         )
-    if made.noted:
-        what = f"{made.noted:,} predictions have a note: there the graph"
+    if written.noted:
+        what = f"{written.noted:,} predictions have a note: there the graph"
         typer.echo(
-            f"{what if made.noted > 1 else '1 prediction has a note: its graph'} or the value is "
-            "unlike the training graphs (see the column note)",
+            f"{what if written.noted > 1 else '1 prediction has a note: its graph'} or the value "
+            "is unlike the training graphs (see the column note)",
             err=to_stderr,
         )
-    for sentence in made.notes:
+    for sentence in written.notes:
         typer.echo(f"note: {sentence}", err=True)
 
 

@@ -42,12 +42,12 @@ def table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], narrow: int
     from rich.console import Console
     from rich.table import Table
 
-    made = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0))
+    grid = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0))
     for place, header in enumerate(headers):
-        made.add_column(header, no_wrap=place < narrow, overflow="fold")
+        grid.add_column(header, no_wrap=place < narrow, overflow="fold")
     for row in rows:
-        made.add_row(*row)
+        grid.add_row(*row)
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = UNLIMITED
-    console.print(made)
+    console.print(grid)

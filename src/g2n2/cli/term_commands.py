@@ -10,7 +10,7 @@ import typer
 from ..described import shown_number
 from ..errors import DataError
 from . import show
-from .options import AsJson, Assume, AssumeOption
+from .options import AsJson, AssumeOption
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from ..language.equality import Equality
 
 
-def register(app: typer.Typer) -> None:
-    app.command("eval")(evaluate)
-    app.command()(equal)
-
-
-def evaluate(
+def eval_(
     sentence: Annotated[str, typer.Argument(help="A term, for instance '1ᵀ(A²⊙A)1'.")],
     graph: Annotated[
         Path | None, typer.Argument(help="graph6, SMILES, a name such as C6, or a file.")
@@ -59,7 +54,7 @@ def evaluate(
 def equal(
     left: Annotated[str, typer.Argument(help="A term.")],
     right: Annotated[str, typer.Argument(help="Another term.")],
-    assume: AssumeOption = Assume.symmetric,
+    assume: AssumeOption = "symmetric",
     json: AsJson = False,
 ) -> None:
     """Whether two terms are equal on every graph: exit 0 equal, 1 not."""
@@ -68,17 +63,17 @@ def equal(
     from ..narration import assumption
 
     a, b = parse(left), parse(right)
-    found = decide(a, b, assume.value)
+    equality = decide(a, b, assume)
     if json:
-        show.as_json(_equality_json(found, str(a), str(b), assume.value))
-    elif found.equal:
-        show.say(f"equal ({assumption(assume.value)})\n  {found.argument}")
+        show.as_json(_equality_json(equality, str(a), str(b), assume))
+    elif equality.equal:
+        show.say(f"equal ({assumption(assume)})\n  {equality.argument}")
     else:
-        verdict = "not equal" if found.counterexample or a.sort != b.sort else "not proved equal"
-        show.say(f"{verdict} ({assumption(assume.value)})\n  {found.argument}")
-        if found.counterexample is not None:
-            _say_counterexample(found)
-    raise typer.Exit(0 if found.equal else 1)
+        verdict = "not equal" if equality.counterexample or a.sort != b.sort else "not proved equal"
+        show.say(f"{verdict} ({assumption(assume)})\n  {equality.argument}")
+        if equality.counterexample is not None:
+            _say_counterexample(equality)
+    raise typer.Exit(0 if equality.equal else 1)
 
 
 def _require_prime(number: int) -> None:

@@ -38,11 +38,6 @@ if TYPE_CHECKING:
     from ..training.session import Result
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(train)
-    app.command()(sweep)
-
-
 def train(
     dataset: Annotated[
         str | None, typer.Argument(help="A name (g2n2 datasets) or a path to your own graphs.")
@@ -139,7 +134,7 @@ def train(
 
     Settings on the command line win over those of --config, and those over the defaults.
     """
-    given = {k: getattr(v, "value", v) for k, v in locals().items()}  # enums as text
+    given = dict(locals())
     from ..training.config import RunConfig, merged, new_run_folder, with_chosen_rules
 
     settings = {field.name: given[field.name] for field in fields(RunConfig) if field.name in given}

@@ -7,10 +7,6 @@ from typing import Annotated
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(workbench)
-
-
 def workbench(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8765,
     show: Annotated[bool, typer.Option(help="Open a browser.")] = True,

@@ -67,7 +67,7 @@ class AtomTable:
     """Makes each atom once."""
 
     def __init__(self) -> None:
-        self._known: dict[object, Atom] = {}
+        self._atoms: dict[object, Atom] = {}
 
     def channel(self, sort: Sort, index: int) -> Combination:
         return self._single(sort, 0, Channel(index), ())
@@ -96,11 +96,11 @@ class AtomTable:
         below: tuple[Combination, ...],
     ) -> Combination:
         key = sort, origin
-        if key not in self._known:
-            number = len(self._known)
+        if key not in self._atoms:
+            number = len(self._atoms)
             needs = frozenset((number,)).union(*(a.needs for c in below for a, _ in c))
-            self._known[key] = Atom(number, sort, layer, origin, needs)
-        return ((self._known[key], Fraction(1)),)
+            self._atoms[key] = Atom(number, sort, layer, origin, needs)
+        return ((self._atoms[key], Fraction(1)),)
 
 
 def combined(parts: Iterable[tuple[Fraction, Combination]]) -> Combination:

@@ -48,18 +48,18 @@ class NetworkCost:
         """Inputs, each layer, read-out and decision; those before the marks first."""
         parts = {}
         if self.trunk is not None:
-            parts["inputs"] = self.trunk.inputs()
-            for number, layer in enumerate(self.plan.trunk):
-                updates = (self.trunk.update(update) for update in layer.updates)
-                parts[f"trunk {number + 1}"] = sum(updates, self.trunk.norms(number))
+            parts = {"inputs": self.trunk.inputs(), **self.trunk._layers("trunk")}
         parts["inputs" if self.trunk is None else "marked copies"] = self.inputs()
-        for number, layer in enumerate(self.plan.layers):
-            updates = (self.update(update) for update in layer.updates)
-            parts[f"layer {number + 1}"] = sum(updates, self.norms(number))
-        parts["read-out"] = self.readout()
+        parts |= {**self._layers("layer"), "read-out": self.readout()}
         if self.plan.marks:
             parts["marks"] = self.marks()
         return parts | {"decision": self.decision()}
+
+    def _layers(self, name: str) -> dict[str, Cost]:
+        return {
+            f"{name} {number + 1}": sum(map(self.update, layer.updates), self.norms(number))
+            for number, layer in enumerate(self.plan.layers)
+        }
 
     @property
     def graphs(self) -> int:
@@ -71,8 +71,8 @@ class NetworkCost:
     def copies(self) -> int:
         """Copies of a graph for each mark: in training, where they are drawn; else at most."""
         marks = self.plan.marks
-        drawn = marks is not None and isinstance(marks.chosen, int)
-        return min(self.nodes, int(marks.chosen)) if marks and drawn else self.nodes
+        drawn = marks.chosen if marks is not None else None
+        return min(self.nodes, drawn) if isinstance(drawn, int) else self.nodes
 
     @cached_property
     def trunk(self) -> NetworkCost | None:
@@ -80,14 +80,9 @@ class NetworkCost:
         plan, marks = self.plan, self.plan.marks
         if marks is None or not marks.trunk:
             return None
-        own = replace(
-            plan,
-            inputs=plan.inputs.unmarked,
-            embeddings=marks.embeddings,
-            layers=marks.trunk,
-            marks=None,
-        )
-        return NetworkCost(own, self.batch, self.nodes)
+        inputs, embeddings = plan.inputs.unmarked, marks.embeddings
+        before = replace(plan, inputs=inputs, embeddings=embeddings, layers=marks.trunk, marks=None)
+        return NetworkCost(before, self.batch, self.nodes)
 
     @property
     def total(self) -> Cost:
@@ -134,11 +129,8 @@ class NetworkCost:
 
     def rule(self, step: RuleStep) -> Cost:
         """All occurrences of a rule in one layer."""
-        each = step.copies * self.graphs
-        body = step.rule.body
-        return Cost(
-            flops=each * rule_flops(body, self.nodes), activations=each * kept(body, self.nodes)
-        )
+        each, body = step.copies * self.graphs, step.rule.body
+        return Cost(0, each * rule_flops(body, self.nodes), each * kept(body, self.nodes))
 
     def mixer(self, update: MemoryUpdate) -> Cost:
         """The concatenation and the MLP, or the released code's bilinear map."""

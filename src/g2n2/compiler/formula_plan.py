@@ -16,7 +16,7 @@ from ..errors import LoweringError
 from ..grammars.coercion import GrammarLike, as_grammar
 from ..grammars.grammar import Grammar
 from ..grammars.matching import EYE, ROW_OF_ONES, instances, joined, spread, transposed, written_out
-from ..grammars.rules import Rule
+from ..grammars.rules import Rule, is_linear
 from ..grammars.words import parse_word
 from ..language.printing import to_text
 from ..language.sorts import SORTS, M, R, S, Sort, V
@@ -29,7 +29,7 @@ from .marked_formulas import under_one_mark
 from .marks import inside
 from .piecewise_linear import IDENTITY, relu_units
 from .presets import find_preset
-from .readout_plan import PARTS, Pooling, is_linear, is_pooled, readout_options
+from .readout_plan import PARTS, Pooling, is_pooled, readout_options
 
 Formula = Term | str
 Occurrence = tuple[Rule, tuple[Combination, ...]]
@@ -223,8 +223,8 @@ class FormulaPlan:
                 if combination is not None:
                     yield Reading({"diagonal": combination, "off-diagonal": combination})
         pushed = tuple(transposed(transposed(factor)) for factor in run)
-        if pushed != run:
-            yield from filter(None, [self._best(joined(op, pushed))])
+        if pushed != run and (reading := self._best(joined(op, pushed))) is not None:
+            yield reading
 
     def _by_sentences(self, term: Term) -> Iterator[Reading]:
         """By a rule of S on the last memories; what is linear in a zero is zero."""
@@ -316,7 +316,7 @@ def _words(grammar: Grammar) -> Grammar:
             f"{grammar.name or 'the grammar'} has {grammar.scope} marks, and formulas are written "
             "into networks with one or none: take a grammar such as r-G_L3Σ"
         )
-    return inside(grammar) if grammar.scope else grammar
+    return inside(grammar)
 
 
 def requirements(

@@ -58,7 +58,7 @@ class Realiser:
         )
         self.given = self._channels(inputs, names or {})
         self.symmetric = not inputs.directed_safe if symmetric is None else symmetric
-        self.known: dict[_Key, Combination | None] = {}
+        self.combinations: dict[_Key, Combination | None] = {}
 
     def _channels(self, inputs: InputPlan, names: Mapping[str, int]) -> dict[_Key, Combination]:
         """The terms that channels of the first memories are worth."""
@@ -89,10 +89,10 @@ class Realiser:
     def realise(self, term: Term) -> Combination | None:
         """The combination of least work that is worth the term, I written as diag(1); or None."""
         key = spread(term)
-        if key not in self.known:
-            self.known[key] = None
-            self.known[key] = self._best(term)
-        return self.known[key]
+        if key not in self.combinations:
+            self.combinations[key] = None
+            self.combinations[key] = self._best(term)
+        return self.combinations[key]
 
     def _best(self, term: Term) -> Combination | None:
         candidates = list(self._by_rules(term))
@@ -139,8 +139,8 @@ class Realiser:
             return
         match term:
             case Number(value=value) if self.scalars:
-                one = self.given.get(spread(Number(Fraction(1)))) or self.atoms.constant()
-                yield combined([(value, one)])
+                unit = self.given.get(spread(Number(Fraction(1)))) or self.atoms.constant()
+                yield combined([(value, unit)])
             case Apply(op="transpose", args=(Leaf(name="A") as matrix,)) if self.symmetric:
                 if (combination := self.realise(matrix)) is not None:
                     yield combination
@@ -180,7 +180,7 @@ class Realiser:
         missing = [
             part
             for part in subterms(term)
-            if part.sort in heads and self.known.get(spread(part), ()) is None
+            if part.sort in heads and self.combinations.get(spread(part), ()) is None
         ]
         return min(missing, key=lambda part: part.size, default=term)
 
@@ -239,7 +239,7 @@ def simpler(term: Term) -> Iterator[Term]:
 def _simpler_single(term: Term) -> Iterator[Term]:
     if term == HOLLOW:
         yield _hollow()
-    if not isinstance(term, Apply) or not term.args:
+    if not isinstance(term, Apply) or not OPERATIONS[term.op].multilinear or not term.args:
         return
     inner = term.args[0]
     if term.op == "scale" and not isinstance(inner, Number):
@@ -250,35 +250,29 @@ def _simpler_single(term: Term) -> Iterator[Term]:
             yield apply("matmul", scaled, inner)
         else:
             yield apply("matmul", inner, scaled)
-    elif term.op in ("transpose", "diag", "trace"):
-        if _is(inner, "add"):
-            yield apply("add", *(apply(term.op, part) for part in inner.args))
-        elif _is(inner, "scale"):
-            yield apply("scale", inner.args[0], apply(term.op, inner.args[1]))
-        elif inner.sort == S:
-            yield inner  # diag, Tr and ᵀ keep a number
-        elif term.op == "diag":
-            yield apply("hadamard", apply("matmul", inner, ROW_OF_ONES), EYE)
-        elif term.op == "trace":
-            inside = inner.args[0] if _is(inner, "diag") else None
-            column = inside or apply("matmul", apply("hadamard", inner, EYE), ONE)
-            op, run = spread(column)
-            yield joined("matmul", (ROW_OF_ONES, *(run if op == "matmul" else (column,))))
-    elif OPERATIONS[term.op].multilinear:
-        yield from _distributed(term)
+    elif (distributed := _distributed(term)) is not None:
+        yield distributed
+    elif inner.sort == S and term.op in ("transpose", "diag", "trace"):
+        yield inner  # diag, Tr and ᵀ keep a number
+    elif term.op == "diag":
+        yield apply("hadamard", apply("matmul", inner, ROW_OF_ONES), EYE)
+    elif term.op == "trace":
+        inside = inner.args[0] if _is(inner, "diag") else None
+        column = inside or apply("matmul", apply("hadamard", inner, EYE), ONE)
+        op, run = spread(column)
+        yield joined("matmul", (ROW_OF_ONES, *(run if op == "matmul" else (column,))))
 
 
-def _distributed(term: Apply) -> Iterator[Term]:
+def _distributed(term: Apply) -> Term | None:
     """A sum or a multiple among the operands of a multilinear operation, in front of it."""
     for index, operand in enumerate(term.args):
         before, after = term.args[:index], term.args[index + 1 :]
         if _is(operand, "add"):
-            yield apply("add", *(apply(term.op, *before, x, *after) for x in operand.args))
-            return
+            return apply("add", *(apply(term.op, *before, x, *after) for x in operand.args))
         if _is(operand, "scale"):
             factor, rest = operand.args
-            yield apply("scale", factor, apply(term.op, *before, rest, *after))
-            return
+            return apply("scale", factor, apply(term.op, *before, rest, *after))
+    return None
 
 
 def sums(run: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 from ..errors import GrammarError, LoweringError
 from ..grammars.free_functions import free_functions
 from ..grammars.grammar import Grammar
-from ..grammars.rules import Rule
+from ..grammars.rules import Rule, is_linear, mentions
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import DISTANCES, MARKS, leaves, operators
@@ -19,7 +19,7 @@ from .inputs import plan_inputs
 from .marks import MarkPlan, Marks, check_marks, check_trunk, has_function_between, inside
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
 from .presets import Preset, find_preset, with_pair_norm
-from .readout_plan import Task, is_linear, plan_readout, readout_options
+from .readout_plan import Task, plan_readout, readout_options
 
 UPDATE_ORDER = (M, V, R, S)
 """The matrix memory first: the released code updates nodes with the new C."""
@@ -60,17 +60,14 @@ def plan_network(
     check_marks(marks, grammar)
     check_trunk(trunk, grammar)
     chosen = with_pair_norm(find_preset(preset), pair_norm)
-    for name, count, least in (
-        ("node_features", node_features, 0),
-        ("edge_features", edge_features, 0),
-        ("out", out, 1),
-    ):
-        _check_count(name, count, least)
+    _check_count("node_features", node_features, 0)
+    _check_count("edge_features", edge_features, 0)
+    _check_count("out", out, 1)
     _check_count("layers", layers, 1, MOST_LAYERS)
     if reasons := unsupported(grammar, chosen, supports):
         name = grammar.name or "this grammar"
         raise LoweringError(f"{name} cannot be compiled:\n  " + "\n  ".join(reasons))
-    whole, grammar = grammar, inside(grammar) if grammar.scope else grammar
+    whole, grammar = grammar, inside(grammar)
     mode, pooling = readout_options(readout, pooling)
     mode = mode or chosen.readout
     mixing = _mixing(grammar, chosen, functions, pair_bias)
@@ -80,18 +77,18 @@ def plan_network(
     )
     target = _widths(grammar, width)
     scalars = target[S] if _has_memory(grammar, S) else target.pop(S, 1)
-    layer = partial(_plan_layer, grammar, chosen, mixing, target=target)
+    planner = _LayerPlanner(grammar, chosen, mixing, target)
     first: Embeddings = ()
     before: tuple[LayerPlan, ...] = ()
     widths = dict(inputs.widths)
     if trunk:
-        first, before, widths = _stack(chosen, layer, inputs.unmarked.widths, target, trunk)
+        first, before, widths = planner.stack(inputs.unmarked.widths, trunk)
         widths = {sort: width + inputs.marked.widths[sort] for sort, width in widths.items()}
-    embeddings, planned, widths = _stack(chosen, layer, widths, target, layers)
+    embeddings, planned, widths = planner.stack(widths, layers)
     maps = chosen.decision if decision is None else _decision(decision)
     if mode == "grammar":
         _refuse_unreadable(grammar, widths, task, context)
-    steps = _plan_sentences(grammar, chosen, mixing, widths, scalars)
+    steps = planner.sentences(widths, scalars)
     final = plan_readout(widths, task, chosen, pooling, maps, out, context, mode, steps)
     plan = NetworkPlan(whole, chosen, inputs, embeddings, planned, final, only_free)
     if not whole.scope:
@@ -100,26 +97,6 @@ def plan_network(
 
 
 Embeddings = tuple[tuple[Sort, Linear], ...]
-
-
-def _stack(
-    preset: Preset,
-    plan_layer: Callable[[Mapping[Sort, int]], LayerPlan],
-    given: Mapping[Sort, int],
-    target: Mapping[Sort, int],
-    layers: int,
-) -> tuple[Embeddings, tuple[LayerPlan, ...], dict[Sort, int]]:
-    """The embeddings of some memories, the layers that follow, and the channels these leave."""
-    widths = dict(given)
-    embeddings: Embeddings = ()
-    if preset.embedding:
-        embeddings = tuple((s, Linear(w, target[s])) for s, w in widths.items() if w)
-        widths |= {sort: linear.width_out for sort, linear in embeddings}
-    planned = []
-    for _ in range(layers):
-        planned.append(plan_layer(widths))
-        widths |= planned[-1].widths()
-    return embeddings, tuple(planned), widths
 
 
 def _with_marks(plan: NetworkPlan, marks: MarkPlan, width: int) -> NetworkPlan:
@@ -134,9 +111,10 @@ def _with_marks(plan: NetworkPlan, marks: MarkPlan, width: int) -> NetworkPlan:
     first = readout.graph_width
     mixers = []
     for function in has_function_between(plan.grammar):
-        sizes = (first, 2 * width, width) if function else ()
+        last = first if plan.preset.normalised else width  # an MLP that is added to what it reads
+        sizes = (first, 2 * width, last) if function else ()
         mixers.append(tuple(Linear(a, b, True) for a, b in pairwise(sizes)))
-        first = width if function else first
+        first = last if function else first
     return replace(
         plan,
         readout=replace(readout, maps=readout.maps_from(first)),
@@ -158,8 +136,7 @@ def undefined_supports(grammar: Grammar) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in named if name not in defined))
 
 
-@dataclass(frozen=True)
-class _Mixing:
+class _Mixing(NamedTuple):
     """Whether the MLP of a memory is one, and whether it has biases."""
 
     mlp: bool
@@ -195,82 +172,87 @@ def _has_memory(grammar: Grammar, sort: Sort) -> bool:
     return any(rule.head == sort for rule in grammar.rules)
 
 
-def _plan_layer(
-    grammar: Grammar,
-    preset: Preset,
-    mixing: Mapping[Sort, _Mixing],
-    widths: Mapping[Sort, int],
-    target: Mapping[Sort, int],
-) -> LayerPlan:
-    updates = []
-    for sort in (s for s in UPDATE_ORDER if s in target):
+@dataclass(frozen=True)
+class _LayerPlanner:
+    """Plans layers whose memories have the `target` widths."""
+
+    grammar: Grammar
+    preset: Preset
+    mixing: Mapping[Sort, _Mixing]
+    target: Mapping[Sort, int]
+
+    def stack(
+        self, given: Mapping[Sort, int], layers: int
+    ) -> tuple[Embeddings, tuple[LayerPlan, ...], dict[Sort, int]]:
+        """The embeddings of some memories, the layers that follow, and the channels these leave."""
+        widths = dict(given)
+        embeddings: Embeddings = ()
+        if self.preset.embedding:
+            embeddings = tuple((s, Linear(w, self.target[s])) for s, w in widths.items() if w)
+            widths |= {sort: linear.width_out for sort, linear in embeddings}
+        planned = []
+        for _ in range(layers):
+            planned.append(self.layer(widths))
+            widths |= planned[-1].widths()
+        return embeddings, tuple(planned), widths
+
+    def layer(self, widths: Mapping[Sort, int]) -> LayerPlan:
+        """A layer that reads memories of these widths."""
+        updates = (self._update(sort, widths) for sort in UPDATE_ORDER if sort in self.target)
+        read = {sort: width for sort, width in widths.items() if width and self.mixing[sort].mlp}
+        if self.preset.pair_norm == "none":
+            read.pop(M, None)
+        norms = tuple(read.items()) if self.preset.normalised else ()
+        return LayerPlan(tuple(filter(None, updates)), norms)
+
+    def _update(self, sort: Sort, widths: Mapping[Sort, int]) -> MemoryUpdate | None:
+        preset, target, width_in = self.preset, self.target[sort], widths[sort]
         if sort == V and preset.node_update == "bilinear":
-            linear = Linear(target[M] * widths[V], target[V], bias=True)
-            updates.append(MemoryUpdate(V, widths[V], (), (linear,), "bilinear"))
-            continue
+            linear = Linear(self.target[M] * width_in, target, bias=True)
+            return MemoryUpdate(V, width_in, (), (linear,), "bilinear")
         steps = tuple(
-            _plan_step(rule, preset, mixing, widths, target[sort])
-            for rule in steps_of(grammar)
+            self._step(rule, widths, target)
+            for rule in steps_of(self.grammar)
             if rule.head == sort and all(widths[hole] for hole in rule.holes)
         )
-        width_in = widths[sort]
         total = width_in + sum(step.copies for step in steps)
         if not total:
-            continue
+            return None
         # The released code doubles the number of blocks and not their true widths: 8e for G²N².
         width = total if preset.copies == "written" else (1 + len(steps)) * width_in
-        hidden = preset.hidden * width if mixing[sort].mlp else 0
-        sizes = [total, *([hidden] if hidden else []), target[sort]]
-        mixer = tuple(Linear(a, b, mixing[sort].bias) for a, b in pairwise(sizes))
-        residual = preset.normalised and width_in == target[sort]
-        updates.append(MemoryUpdate(sort, width_in, steps, mixer, residual=residual))
-    read = {sort: width for sort, width in widths.items() if width and mixing[sort].mlp}
-    if preset.pair_norm == "none":
-        read.pop(M, None)
-    return LayerPlan(tuple(updates), tuple(read.items()) if preset.normalised else ())
+        hidden = preset.hidden * width if self.mixing[sort].mlp else 0
+        sizes = [total, *([hidden] if hidden else []), target]
+        mixer = tuple(Linear(a, b, self.mixing[sort].bias) for a, b in pairwise(sizes))
+        residual = preset.normalised and width_in == target
+        return MemoryUpdate(sort, width_in, steps, mixer, residual=residual)
 
+    def _step(self, rule: Rule, widths: Mapping[Sort, int], written: int) -> RuleStep:
+        read = max(widths[rule.head], *(widths[hole] for hole in rule.holes))
+        copies = written if self.preset.copies == "written" else read
+        selectors = []
+        for hole in rule.holes:
+            mlp, bias = self.mixing[hole]
+            mlp = mlp and self.preset.selector == "mlp"
+            maps = [Linear(widths[hole], copies, mlp and bias)]
+            maps += [Linear(copies, copies, bias)] * mlp
+            selectors.append(Selector(hole, tuple(maps)))
+        return RuleStep(rule, copies, tuple(selectors))
 
-def _plan_step(
-    rule: Rule,
-    preset: Preset,
-    mixing: Mapping[Sort, _Mixing],
-    widths: Mapping[Sort, int],
-    written: int,
-) -> RuleStep:
-    read = max(widths[rule.head], *(widths[hole] for hole in rule.holes))
-    copies = written if preset.copies == "written" else read
-    selectors = []
-    for hole in rule.holes:
-        mlp = preset.selector == "mlp" and mixing[hole].mlp
-        maps = [Linear(widths[hole], copies, mlp and mixing[hole].bias)]
-        if mlp:
-            maps.append(Linear(copies, copies, mixing[hole].bias))
-        selectors.append(Selector(hole, tuple(maps)))
-    return RuleStep(rule, copies, tuple(selectors))
+    def sentences(self, widths: Mapping[Sort, int], written: int) -> tuple[RuleStep, ...]:
+        """The rules of S on the last memories, as far as those hold what the rules need.
 
-
-def _plan_sentences(
-    grammar: Grammar,
-    preset: Preset,
-    mixing: Mapping[Sort, _Mixing],
-    widths: Mapping[Sort, int],
-    written: int,
-) -> tuple[RuleStep, ...]:
-    """The rules of S on the last memories, as far as those hold what the rules need.
-
-    A rule without variables is a step only where no memory of S starts with it.
-    """
-    steps = []
-    for rule in grammar.sentence_rules:
-        if not rule.holes:
-            if not widths[S]:
-                steps.append(RuleStep(rule, 1, ()))
-        elif all(widths[hole] for hole in rule.holes):
-            if is_linear(rule.body):
-                steps.append(RuleStep(rule, widths[rule.holes[0]], ()))
-            else:
-                steps.append(_plan_step(rule, preset, mixing, widths, written))
-    return tuple(steps)
+        A rule without variables is a step only where no memory of S starts with it.
+        """
+        steps = []
+        for rule in self.grammar.sentence_rules:
+            if not rule.holes:
+                steps += [RuleStep(rule, 1, ())] * (not widths[S])
+            elif all(widths[hole] for hole in rule.holes):
+                if is_linear(rule.body):
+                    steps.append(RuleStep(rule, widths[rule.holes[0]], ()))
+                else:
+                    steps.append(self._step(rule, widths, written))
+        return tuple(steps)
 
 
 def _refuse_unreadable(
@@ -300,9 +282,8 @@ def _refuse_unreadable(
 
 def _sentence_givers(grammar: Grammar) -> str:
     """`Tr (S → Tr(M))`: operations a grammar lacks with which its words would end in scalars."""
-    rules = (Rule.parse("S → Tr(M)"), Rule.parse("S → 1ᵀV_c"), Rule.parse("S → V_r1"))
     givers = []
-    for rule in rules:
+    for rule in map(Rule.parse, ("S → Tr(M)", "S → 1ᵀV_c", "S → V_r1")):
         if _has_memory(grammar, rule.holes[0]):
             missing = operators(rule.body) - grammar.operations
             symbols = [OPERATIONS[op].symbol for op in sorted(missing)]
@@ -355,16 +336,14 @@ def unsupported(
     chosen = find_preset(preset)
     reasons = []
     try:
-        grammar = inside(grammar) if grammar.scope else grammar
+        grammar = inside(grammar)
     except LoweringError as error:
         return [str(error)]
     if not supports:
         for name in undefined_supports(grammar):
             if name == DISTANCES.name:  # given by the positions of the nodes
                 continue
-            rules = ", ".join(
-                str(r) for r in grammar.all_rules if any(x.name == name for x in leaves(r.body))
-            )
+            rules = ", ".join(str(r) for r in grammar.all_rules if mentions(r.body, {name}))
             reasons.append(
                 f"{rules}: {name} has no definition; add a line such as `{name} = A`, or give "
                 "the values with supports="

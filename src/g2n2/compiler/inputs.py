@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 
 from ..errors import LoweringError
 from ..grammars.free_functions import identity_is_a_word
 from ..grammars.grammar import Grammar
+from ..grammars.rules import mentions
 from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, leaves, subterms
+from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, subterms
 from .marks import seeds
 from .presets import Preset
 
@@ -52,7 +52,7 @@ class InputPlan:
 
     @property
     def _marked(self) -> frozenset[str]:
-        return frozenset(name for name, term in self.terms if names_mark(term, self.marks))
+        return frozenset(name for name, term in self.terms if mentions(term, self.marks))
 
     def _only(self, keeps: Callable[[str], bool]) -> InputPlan:
         matrix, column, row, scalar = (tuple(filter(keeps, part)) for part in self.parts.values())
@@ -64,14 +64,12 @@ class InputPlan:
     @property
     def parts(self) -> Mapping[Sort, tuple[str, ...]]:
         """The names of the channels of each memory."""
-        return MappingProxyType({M: self.matrix, V: self.column, R: self.row, S: self.scalar})
+        return {M: self.matrix, V: self.column, R: self.row, S: self.scalar}
 
     @property
     def widths(self) -> Mapping[Sort, int]:
         sizes = {"E": self.edge_features, "X": self.node_features, "diag(X)": self.node_features}
-        return MappingProxyType(
-            {sort: sum(sizes.get(name, 1) for name in names) for sort, names in self.parts.items()}
-        )
+        return {s: sum(sizes.get(name, 1) for name in names) for s, names in self.parts.items()}
 
 
 def plan_inputs(
@@ -107,7 +105,7 @@ def plan_inputs(
     words = {sort: [*terms, *more.get(sort.letter, [])] for sort, terms in words.items()}
     named, marked = (
         {
-            sort: tuple(to_text(term) for term in terms if names_mark(term, marks) == by_mark)
+            sort: tuple(to_text(term) for term in terms if mentions(term, marks) == by_mark)
             for sort, terms in words.items()
         }
         for by_mark in (False, True)
@@ -125,11 +123,6 @@ def plan_inputs(
         directed or _reads_columns(grammar),
         marks,
     )
-
-
-def names_mark(term: Term, marks: tuple[str, ...]) -> bool:
-    """Whether a word without variables depends on a mark."""
-    return any(leaf.name in marks for leaf in leaves(term))
 
 
 def _matrices(

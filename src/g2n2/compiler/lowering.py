@@ -12,6 +12,7 @@ with columns, and for those A may be a sparse tensor (`on_either`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 
 import torch
 from torch import Tensor
@@ -70,8 +71,7 @@ def lower(body: Term) -> Lowered:
     """The function of tensors that a rule's body stands for."""
     if fused := FUSED.get(to_text(body, powers=False)):
         return fused
-    position = iter(range(body.size))
-    return _lower(body, lambda: next(position))
+    return _lower(body, count().__next__)
 
 
 def sums_over_nodes(body: Term) -> int:
@@ -172,8 +172,7 @@ def on_either(dense: Lowered, body: Term, supports: Supports) -> Lowered:
 
 def lower_to_columns(body: Term, supports: Supports) -> Lowered:
     """The function of tensors a body stands for, where A is block-diagonal: `ops.sparse_column`."""
-    places = iter(range(body.size))
-    return _value(body, lambda: next(places), supports)
+    return _value(body, count().__next__, supports)
 
 
 def _value(term: Term, next_operand: Callable[[], int], supports: Supports) -> Lowered:

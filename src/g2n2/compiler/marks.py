@@ -17,7 +17,7 @@ from ..errors import LoweringError
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule
 from ..language.sorts import M, S, Sort, V
-from ..language.terms import A, Apply, Hole, Leaf, MarkSum, Term, apply, fill, holes, leaves
+from ..language.terms import A, Apply, Hole, Leaf, MarkSum, Term, apply, leaves
 from ..validation import MOST_LAYERS
 
 if TYPE_CHECKING:
@@ -43,11 +43,7 @@ class MarkPlan:
 
 
 def check_marks(marks: object, grammar: Grammar) -> None:
-    """Refuse a choice of marks that is none, or one for a grammar without marks.
-
-    Raises:
-        LoweringError: Says what there is to choose from.
-    """
+    """Refuse a choice of marks that is none, or one for a grammar without marks."""
     drawn = isinstance(marks, int) and not isinstance(marks, bool) and marks > 0
     if not drawn and marks not in WAYS:
         more = ""
@@ -60,26 +56,24 @@ def check_marks(marks: object, grammar: Grammar) -> None:
             "marks is all, orbits, heavy or a number of vertices drawn in training, got "
             f"{marks!r}{more}"
         )
+    name = grammar.name or "this grammar"
     if marks != "all" and not grammar.scope:
         raise LoweringError(
-            f"marks={marks!r} says where marks are, and {_name(grammar)} has none; leave it out, "
+            f"marks={marks!r} says where marks are, and {name} has none; leave it out, "
             "or choose a grammar with marks, such as r-G_L3Σ"
         )
 
 
 def check_trunk(trunk: object, grammar: Grammar) -> None:
-    """Refuse a number of layers before the marks that is none, or a trunk without marks.
-
-    Raises:
-        LoweringError: Says what would do.
-    """
+    """Refuse a number of layers before the marks that is none, or a trunk without marks."""
     if not isinstance(trunk, int) or isinstance(trunk, bool) or not 0 <= trunk <= MOST_LAYERS:
         raise LoweringError(
             f"trunk is the number of layers before the marks, 0 to {MOST_LAYERS}, got {trunk!r}"
         )
+    name = grammar.name or "this grammar"
     if trunk and not grammar.scope:
         raise LoweringError(
-            f"trunk={trunk} is a number of layers before the marks, and {_name(grammar)} has no "
+            f"trunk={trunk} is a number of layers before the marks, and {name} has no "
             "marks; add them to layers, or choose a grammar with marks, such as r-G_L3Σ"
         )
 
@@ -92,13 +86,15 @@ def marks_named(text: str) -> Marks:
 def inside(grammar: Grammar) -> Grammar:
     """The words inside all marks of a grammar, as a grammar whose words may use the marks.
 
-    Its sentences are what the innermost sum is taken of.
+    Its sentences are what the innermost sum is taken of. A grammar without marks is its own inside.
 
     Raises:
         LoweringError: More than scalars leaves a mark, words enter one, or a rule with variables
             names a mark.
     """
-    scope, sentences = grammar.scope, []
+    scope, sentences = grammar.scope, list[Rule]()
+    if not scope:
+        return grammar
     for rule in grammar.all_rules:
         if rule.head.scope == scope:
             _refuse_lifted(grammar, rule, scope)
@@ -108,28 +104,26 @@ def inside(grammar: Grammar) -> Grammar:
                 "leave out the rules outside, as in r-G_L3Σ"
             )
         elif (sentence := _innermost(rule.body)) is not None:
-            sentences.append(Rule(S, _plain(sentence)))
-    rules = tuple(
-        Rule(r.head.plain, _plain(r.body)) for r in grammar.rules if r.head.scope == scope
-    )
+            sentences.append(Rule(S, sentence).plain)
+    rules = tuple(rule.plain for rule in grammar.rules if rule.head.scope == scope)
     return replace(grammar, rules=rules, readout=tuple(dict.fromkeys(sentences)))
 
 
 def outside(words: Grammar, whole: Grammar) -> Grammar:
-    """Words inside the marks of a grammar as a grammar with those marks: `inside` the other way."""
+    """Words inside the marks of a grammar with the sums over them: what a network computes.
+
+    S′ → 1ᵀV′ is what is read out of a copy, S → Σv. S′ the sum over copies; a variable of scalars
+    stands wherever the network has an MLP in front of a sum.
+    """
     scope = whole.scope
-    rules = tuple(Rule(r.head.within(scope), _primed(r.body, scope)) for r in words.rules)
-    sums: dict[bool, list[Rule]] = {False: [], True: []}
-    for rule in whole.all_rules:
-        if rule.head.scope == scope:
-            continue
-        bodies = [rule.body]
-        if _innermost(rule.body) is not None:
-            sentences = [_primed(sentence.body, scope) for sentence in words.sentence_rules]
-            bodies = [_summed(rule.body, sentence) for sentence in sentences]
-        sums[rule in whole.readout] += [Rule(rule.head, body) for body in bodies]
-    inner, last = (tuple(dict.fromkeys(found)) for found in (sums[False], sums[True]))
-    return replace(words, rules=(*inner, *rules), readout=last)
+    rules = [rule.within(scope) for rule in (*words.rules, *words.sentence_rules)]
+    body: Term = Hole(S.within(scope))
+    for depth, function in zip(range(scope, 0, -1), has_function_between(whole), strict=True):
+        if function and depth < scope:
+            rules.append(Rule(S.within(depth), body))
+            body = Hole(S.within(depth))
+        body = MarkSum(whole.marks[depth - 1], body)
+    return replace(words, rules=tuple(dict.fromkeys(rules)), readout=(Rule(S, body),))
 
 
 def has_function_between(grammar: Grammar) -> tuple[bool, ...]:
@@ -196,23 +190,3 @@ def _innermost(body: Term) -> Term | None:
     while isinstance(body, MarkSum):
         body = body.body
     return None if isinstance(body, Hole) and body.sort == S else body
-
-
-def _summed(body: Term, sentence: Term) -> Term:
-    """The sums of a rule, taken of another sentence."""
-    return (
-        MarkSum(body.mark, _summed(body.body, sentence)) if isinstance(body, MarkSum) else sentence
-    )
-
-
-def _primed(body: Term, scope: int) -> Term:
-    return fill(body, [Hole(hole.within(scope)) for hole in holes(body)])
-
-
-def _plain(body: Term) -> Term:
-    """A body whose variables have no primes."""
-    return fill(body, [Hole(hole.plain) for hole in holes(body)])
-
-
-def _name(grammar: Grammar) -> str:
-    return grammar.name or "this grammar"

@@ -10,14 +10,15 @@ memory is still empty cannot be applied yet: its step appears in the first layer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from ..grammars.free_functions import CONSTANTS, free_functions
 from ..grammars.grammar import Grammar
-from ..grammars.network_rules import Mixing
+from ..grammars.network_rules import Mixing, summed
 from ..grammars.rules import Rule
 from ..language.patterns import normal_form
 from ..language.sorts import M, R, S, Sort, V
@@ -25,7 +26,7 @@ from ..language.terms import IDENTITY, ONE, Hole, Term, apply, fill, multilinear
 from .inputs import InputPlan
 from .marks import MarkPlan, inside, outside
 from .presets import Preset
-from .readout_plan import ReadoutPlan, is_pooled
+from .readout_plan import Pooling, ReadoutPlan, is_pooled
 
 ALL_PAIRS = Rule.parse("S → 1ᵀM1")
 
@@ -96,6 +97,13 @@ class LayerPlan:
         return {update.sort: update.width_out for update in self.updates}
 
 
+Describes = Literal["exactly", "but for leaves", "from above", "not at all"]
+"""How well a test describes a network: `but for leaves` exactly on graphs without vertices of one
+neighbour and from above on others, `from above` where the network may see less, `not at all` where
+a layer is no round of the test."""
+_WORSE = get_args(Describes)
+
+
 @dataclass(frozen=True)
 class WLTestOptions:
     """How `power.grammar_test` is called to describe a network, and how well that does."""
@@ -105,9 +113,8 @@ class WLTestOptions:
     last_functions: dict[Sort, Mixing] | None
     # what stands between the inputs and the first layer's rules
     inputs: Literal["values", "colours", "functions"]
-    # `exactly`; `from above` where the network may see less; `not at all` where a layer is no round
-    # of the test
-    describes: Literal["exactly", "from above", "not at all"]
+    describes: Describes
+    trunk: int = 0  # rounds before the marks
 
 
 @dataclass(frozen=True)
@@ -129,7 +136,7 @@ class NetworkPlan:
     @cached_property
     def words(self) -> Grammar:
         """The grammar whose words the memories hold: inside its marks, where it has some."""
-        return inside(self.grammar) if self.marks else self.grammar
+        return inside(self.grammar)
 
     @property
     def trunk(self) -> tuple[LayerPlan, ...]:
@@ -151,15 +158,17 @@ class NetworkPlan:
         return {s: shared.get(s, 0) + width for s, width in self.inputs.marked.widths.items()}
 
     def widths_before(self, layer: int) -> dict[Sort, int]:
-        """Channels of each memory that a layer reads, counted from 0, M first; empty ones left out.
-
-        After the last layer: `plan.widths_before(len(plan.layers))`.
-        """
+        """Channels of the memories that a layer reads, counted from 0; M first, no empty ones."""
         widths = self.first_widths
         widths |= {sort: linear.width_out for sort, linear in self.embeddings}
         for earlier in self.layers[:layer]:
             widths |= earlier.widths()
         return {sort: width for sort, width in widths.items() if width}
+
+    @property
+    def last_widths(self) -> dict[Sort, int]:
+        """Channels of the memories that are read out."""
+        return self.widths_before(len(self.layers))
 
     def test_grammar(self) -> Grammar:
         """The grammar whose test describes the network.
@@ -171,6 +180,16 @@ class NetworkPlan:
         nodes and edges those are the rules of S that `context` gives,
         and the grammar's own without it.
         """
+        words = self._test_of_words()
+        return outside(words, self.grammar) if self.marks else words
+
+    def pooled_rules(self) -> tuple[Rule, ...]:
+        """The rules of S that pooling adds to those of the grammar, summed over its marks."""
+        added = [r for r in self._test_of_words().sentence_rules if r not in self.words.all_rules]
+        return tuple(summed(rule, self.grammar.marks) for rule in added)
+
+    def _test_of_words(self) -> Grammar:
+        """The grammar of the test; inside its marks, where it has some."""
         grammar, readout = self.words, self.readout
         terms = dict(self.inputs.terms)
         parts = ((M, self.inputs.matrix), (V, self.inputs.column))
@@ -183,15 +202,13 @@ class NetworkPlan:
         rules = (*grammar.rules, *(rule for rule in given if rule not in present))
         sentences = grammar.readout
         if readout.task == "graph" or readout.context:
-            applied = (*readout.pool_rules(), *(step.rule for step in readout.steps))
-            sentences = tuple(rule for rule in dict.fromkeys(applied) if rule not in rules)
-            if _norm_sees_more(self):
-                sentences = tuple(dict.fromkeys((*sentences, ALL_PAIRS)))
+            applied = [*readout.pool_rules(), *(step.rule for step in readout.steps)]
+            applied = [rule for rule in applied if rule not in rules]
+            sentences = tuple(dict.fromkeys(applied + [ALL_PAIRS] * self._norm_sees_more))
         name = grammar.name
         if name and readout.pool_rules():
             name += ", pooled"
-        made = replace(grammar, rules=rules, readout=sentences, name=name)
-        return outside(made, self.grammar) if self.marks else made
+        return replace(grammar, rules=rules, readout=sentences, name=name)
 
     def functions(self) -> dict[Sort, Mixing]:
         """What the mixing of each memory can compute.
@@ -201,55 +218,16 @@ class NetworkPlan:
         counts as one in the mixing: a bound from above.
         """
         by_sort: dict[Sort, Mixing] = {}
-        for sort in self.widths_before(len(self.layers)):
-            if not _computes_functions(self, sort):
+        for sort in self.last_widths:
+            if not self._computes_functions(sort):
                 by_sort[sort] = "linear"
-            elif _has_bias(self, sort):
+            elif self._has_bias(sort):
                 by_sort[sort] = "any"
-            elif _is_normed(self, sort) or self.preset.activation != "relu":
+            elif self._is_normed(sort) or self.preset.activation != "relu":
                 by_sort[sort] = "zero"
             else:
                 by_sort[sort] = "homogeneous"
         return by_sort
-
-    def test_options(self) -> WLTestOptions:
-        """How the test that describes the network is run.
-
-        A norm in front of the first layer reads inputs as colours, an MLP in a selector computes
-        any function of them. No norm follows the last layer, so there ReLU MLPs without biases also
-        keep multiples.
-        """
-        preset, mixing, by_graph = self.preset, self.functions(), _is_normed_by_graph(self)
-        last: dict[Sort, Mixing] | None = None
-        if preset.normalised and preset.activation == "relu" and "zero" in mixing.values():
-            last = {
-                sort: "homogeneous" if kind == "zero" else kind for sort, kind in mixing.items()
-            }
-        in_selectors = any(len(selector.maps) > 1 for selector in _selectors(self))
-        if preset.node_update == "bilinear":
-            describes: Literal["exactly", "from above", "not at all"] = "not at all"
-        elif by_graph and self.marks:
-            describes = "not at all"
-        elif (
-            in_selectors
-            or bool(self.trunk)
-            or _other_pooling(self)
-            or self.trunk
-            or _norm_sees_more(self)
-            or (by_graph and mixing[M] == "zero")
-        ):
-            describes = "from above"
-        else:
-            describes = "exactly"
-        norms = dict(self.layers[0].norms)
-        values = M in self.widths_before(0) and (
-            M not in norms or (by_graph and mixing[M] == "any")
-        )
-        normed = bool(norms) and not values
-        inputs: Literal["values", "colours", "functions"] = (
-            "functions" if in_selectors else "colours" if normed else "values"
-        )
-        return WLTestOptions(mixing, last, inputs, describes)
 
     def added_rules(self) -> tuple[Rule, ...]:
         """The rules X → X⊙X and X → constant that MLPs and biases add to the words.
@@ -258,164 +236,217 @@ class NetworkPlan:
         stands for no word, so it is not among them.
         """
         rules = []
-        for sort in self.widths_before(len(self.layers)):
+        for sort in self.last_widths:
             free = free_functions(self.words, sort)
-            if _computes_functions(self, sort) and not free.mlp:
+            if self._computes_functions(sort) and not free.mlp:
                 rules.append(Rule(sort, apply("hadamard", Hole(sort), Hole(sort))))
-            if _has_bias(self, sort) and not free.bias and sort in CONSTANTS:
+            if self._has_bias(sort) and not free.bias and sort in CONSTANTS:
                 rules.append(Rule(sort, CONSTANTS[sort]))
         return tuple(rules)
 
+    def test_options(self) -> WLTestOptions:
+        """How the test that describes the network is run.
+
+        A norm in front of the first layer reads inputs as colours, an MLP in a selector computes
+        any function of them.
+        """
+        mixing, norms = self.functions(), dict(self.layers[0].norms)
+        by_graph = self._is_normed_by_graph and mixing[M] == "any"
+        values = M in self.widths_before(0) and (M not in norms or by_graph)
+        inputs: Literal["values", "colours", "functions"] = "values"
+        if self._has_mlp_selectors:
+            inputs = "functions"
+        elif norms and not values:
+            inputs = "colours"
+        describes = max((how for how, _ in self._limits()), key=_WORSE.index, default=_WORSE[0])
+        return WLTestOptions(mixing, self._last_functions(), inputs, describes, len(self.trunk))
+
+    def _last_functions(self) -> dict[Sort, Mixing] | None:
+        """What the mixing of the last layer can compute, where that differs.
+
+        No norm follows the last layer, so there ReLU MLPs without biases also keep multiples.
+        """
+        mixing = self.functions()
+        if not self.preset.normalised or self.preset.activation != "relu":
+            return None
+        last: dict[Sort, Mixing] = {
+            sort: "homogeneous" if kind == "zero" else kind for sort, kind in mixing.items()
+        }
+        return None if last == mixing else last
+
     def exceptions(self) -> tuple[str, ...]:
         """Why the test bounds the network from above only, or does not describe it at all."""
-        preset, readout, other = self.preset, self.readout, _other_pooling(self)
-        names = [name for parts in self.inputs.parts.values() for name in parts]
-        features = [name for name in ("X", "E", "diag(X)") if name in names]
-        unread = [str(rule) for rule in self.words.sentence_rules if not _is_read(self, rule)]
-        outputs = {"node": "nodes", "edge": "pairs"}.get(readout.task, "")
-        reasons = (
-            (
-                preset.node_update == "bilinear",
+        return tuple(reason for _, reason in self._limits())
+
+    def _limits(self) -> Iterator[tuple[Describes, str]]:
+        """What a reader of the test has to know: how well it describes the network, and why."""
+        preset, readout = self.preset, self.readout
+        mixing, pooling = self.functions(), {*self._pooling().values()}
+        if preset.node_update == "bilinear":
+            yield (
+                "not at all",
                 "nodes are updated with the new C and ReLU stands between layers, so a layer is no "
                 "round of the test: what is said of the network rests on theorems alone",
-            ),
-            (
-                any(len(s.maps) > 1 for s in _selectors(self)),
+            )
+        if self._has_mlp_selectors:
+            yield (
+                "from above",
                 "the functions are in the selectors and the last map of a layer is linear, so the "
                 "last memories are sums of rules and no functions of them: the test is an upper "
                 "bound",
-            ),
-            (
-                bool(self.trunk),
-                f"the first {len(self.trunk)} of its layers do not see the marks, and the test "
-                "marks before all of them: it is an upper bound",
-            ),
-            (
-                "max" in other,
+            )
+        if self.marks and self.marks.chosen == "heavy":  # what leaves see needs a layer more
+            yield (
+                "but for leaves",
+                "the test marks every vertex, and this network none with one neighbour: on graphs "
+                "with such vertices it is an upper bound",
+            )
+        if self.marks and S in self.last_widths:
+            yield (
+                "not at all",
+                "scalars inside the marks feed back into words: the test, which reads them out "
+                "alone, does not describe this network",
+            )
+        if "max" in pooling:
+            yield (
+                "from above",
                 "a maximum sees which values there are and not how often: the test, which counts, "
                 "is an upper bound",
-            ),
-            (
-                "mean" in other,
+            )
+        if "mean" in pooling:
+            yield (
+                "from above",
                 "mean pooling does not see how many nodes there are: the test, which counts, is an "
                 "upper bound",
-            ),
-            (
-                bool(unread) and readout.mode == "pooled-only" and readout.task == "graph",
+            )
+        unread = [str(rule) for rule in self.words.sentence_rules if not self._pools(rule)]
+        if unread and readout.mode == "pooled-only" and readout.task == "graph":
+            yield (
+                "exactly",
                 f"the read-out applies no rule of S to the last memories ({', '.join(unread)}): it "
                 "can see less than the words of the grammar",
-            ),
-            (
-                readout.task != "graph",
-                f"the test compares graphs, and this network gives outputs for {outputs}",
-            ),
-            (
-                self.test_options().last_functions is not None,
+            )
+        if readout.task != "graph":
+            outputs = {"node": "nodes", "edge": "pairs"}[readout.task]
+            yield (
+                "exactly",
+                (f"the test compares graphs, and this network gives outputs for {outputs}"),
+            )
+        if self._last_functions() is not None:
+            yield (
+                "exactly",
                 "MLPs without biases map 0 to 0; after the last layer, which no norm follows, they "
                 "also map multiples to multiples (measured on networks, not proved)",
-            ),
-            (
-                _norm_sees_more(self),
+            )
+        if self._norm_sees_more:
+            yield (
+                "from above",
                 "one norm for all pairs of a graph shows every entry a sum over them, which the "
                 f"read-out does not: the test, with {ALL_PAIRS} beside it, is an upper bound",
-            ),
-            (
-                _is_normed_by_graph(self) and bool(self.marks),
+            )
+        if self._is_normed_by_graph and self.marks:
+            yield (
+                "not at all",
                 "one norm for all pairs of a marked copy shows every entry a sum over them, which "
                 "the sums over marks need not: the test does not describe this network",
-            ),
-            (
-                _is_normed_by_graph(self) and self.functions()[M] == "zero",
+            )
+        if self._is_normed_by_graph and mixing[M] == "zero":
+            yield (
+                "from above",
                 "one norm for all pairs of a graph leaves the multiples within it: the test, "
                 "which takes them apart, is an upper bound",
-            ),
-            (
-                preset.product_scale and not _sees_size(self),
+            )
+        if preset.product_scale and not self._sees_size():
+            yield (
+                "exactly",
                 "products are divided by √n, so graphs of different sizes may be told apart where "
                 "no word does: the test holds for graphs of one size",
-            ),
-            (
-                preset.normalised and bool(features),
+            )
+        names = [name for parts in self.inputs.parts.values() for name in parts]
+        features = [name for name in ("X", "E", "diag(X)") if name in names]
+        if preset.normalised and features:
+            yield (
+                "exactly",
                 f"features ({', '.join(features)}) are normalised before the first layer: the "
                 "verdict is about graphs without features",
-            ),
-        )
-        return tuple(text for holds, text in reasons if holds)
+            )
 
     def reads_sentences(self) -> bool:
         """Whether the read-out contains every rule of S."""
         applied = {step.rule for step in self.readout.steps}
-        return all(r in applied or _is_read(self, r) for r in self.words.sentence_rules)
+        return all(rule in applied or self._pools(rule) for rule in self.words.sentence_rules)
+
+    def _pools(self, rule: Rule) -> bool:
+        """Whether what is pooled gives what a rule of S would."""
+        return is_pooled(rule, self.readout.pools, len(self.readout.maps) > 1)
+
+    def _pooling(self) -> dict[str, Pooling]:
+        """How each part that is read out is pooled; scalars are not."""
+        pools = dict(self.readout.pools) if self.readout.pooled_width else {}
+        return {part: how for part, how in pools.items() if part != "scalars"}
+
+    def _is_normed(self, sort: Sort) -> bool:
+        return any(read == sort for layer in self.layers for read, _ in layer.norms)
+
+    @property
+    def _is_normed_by_graph(self) -> bool:
+        return self.preset.pair_norm == "graph" and self._is_normed(M)
+
+    @property
+    def _norm_sees_more(self) -> bool:
+        """Whether a norm sums functions of the entries of M that no rule of S sums.
+
+        Graphs that the sums of all functions of all entries do not tell apart have the same norms
+        in every layer: a memory keeps the words it has.
+        """
+        return self._is_normed_by_graph and not {"diagonal", "off-diagonal"} <= {*self._pooling()}
+
+    @property
+    def _updates(self) -> list[MemoryUpdate]:
+        return [update for layer in self.layers for update in layer.updates]
+
+    @property
+    def _selectors(self) -> list[Selector]:
+        return [s for update in self._updates for step in update.steps for s in step.selectors]
+
+    @property
+    def _has_mlp_selectors(self) -> bool:
+        return any(len(selector.maps) > 1 for selector in self._selectors)
+
+    def _mlps(self, sort: Sort) -> list[tuple[Linear, ...]]:
+        """The maps that mix the memory of a variable, and those of the selectors that read it."""
+        mixers = [update.mixer for update in self._updates if update.sort == sort]
+        return mixers + [selector.maps for selector in self._selectors if selector.sort == sort]
+
+    def _computes_functions(self, sort: Sort) -> bool:
+        """Whether anything but a linear map is applied to the entries of a memory."""
+        several = any(len(maps) > 1 for maps in self._mlps(sort))
+        return several or self.preset.between or self._is_normed(sort)
+
+    def _has_bias(self, sort: Sort) -> bool:
+        return any(linear.bias for maps in self._mlps(sort) for linear in maps)
+
+    def _sees_size(self) -> bool:
+        """Whether a rule of S, applied to constants, gives a power of the number of nodes."""
+        fillings: dict[Sort, list[Term]] = {}
+        for sort, mixing in self.functions().items():
+            if sort in CONSTANTS and (mixing == "any" or free_functions(self.words, sort).constant):
+                fillings.setdefault(sort, []).append(CONSTANTS[sort])
+        if free_functions(self.words, M).identity:
+            fillings.setdefault(M, []).append(IDENTITY)
+        for rule in self.test_grammar().sentence_rules:
+            if not multilinear(rule.body):
+                continue
+            for operands in product(*(fillings.get(hole, []) for hole in rule.holes)):
+                (pattern,) = normal_form(fill(rule.body, list(operands)), "none")
+                if pattern.vertices and not pattern.edges:
+                    return True
+        return False
 
     def _repr_html_(self) -> str:
         from .plan_to_text import plan_html
 
         return plan_html(self)
-
-
-def _is_normed(plan: NetworkPlan, sort: Sort) -> bool:
-    return any(read == sort for layer in plan.layers for read, _ in layer.norms)
-
-
-def _is_normed_by_graph(plan: NetworkPlan) -> bool:
-    return plan.preset.pair_norm == "graph" and _is_normed(plan, M)
-
-
-def _norm_sees_more(plan: NetworkPlan) -> bool:
-    """Whether a norm sums functions of the entries of M that no rule of S sums.
-
-    Graphs that the sums of all functions of all entries do not tell apart have the same norms in
-    every layer: a memory keeps the words it has.
-    """
-    pooled = dict(plan.readout.pools) if plan.readout.pooled_width else {}
-    return _is_normed_by_graph(plan) and not {"diagonal", "off-diagonal"} <= set(pooled)
-
-
-def _other_pooling(plan: NetworkPlan) -> list[str]:
-    """Ways of pooling other than the sum, which the test takes all for sums."""
-    ways = dict(plan.readout.pools) if plan.readout.pooled_width else {}
-    return sorted({how for part, how in ways.items() if how != "sum" and part != "scalars"})
-
-
-def _selectors(plan: NetworkPlan) -> list[Selector]:
-    steps = [step for layer in plan.layers for update in layer.updates for step in update.steps]
-    return [selector for step in steps for selector in step.selectors]
-
-
-def _computes_functions(plan: NetworkPlan, sort: Sort) -> bool:
-    """Whether anything but a linear map is applied to the entries of a memory."""
-    mixers = [u.mixer for layer in plan.layers for u in layer.updates if u.sort == sort]
-    selectors = [s.maps for s in _selectors(plan) if s.sort == sort]
-    several = any(len(maps) > 1 for maps in (*mixers, *selectors))
-    return several or plan.preset.between or _is_normed(plan, sort)
-
-
-def _has_bias(plan: NetworkPlan, sort: Sort) -> bool:
-    mixers = [u.mixer for layer in plan.layers for u in layer.updates if u.sort == sort]
-    selectors = [s.maps for s in _selectors(plan) if s.sort == sort]
-    return any(linear.bias for maps in (*mixers, *selectors) for linear in maps)
-
-
-def _is_read(plan: NetworkPlan, rule: Rule) -> bool:
-    return is_pooled(rule, plan.readout.pools, len(plan.readout.maps) > 1)
-
-
-def _sees_size(plan: NetworkPlan) -> bool:
-    """Whether a rule of S, applied to constants, gives a power of the number of nodes."""
-    fillings: dict[Sort, list[Term]] = {}
-    for sort, mixing in plan.functions().items():
-        if sort in CONSTANTS and (mixing == "any" or free_functions(plan.words, sort).constant):
-            fillings.setdefault(sort, []).append(CONSTANTS[sort])
-    if free_functions(plan.words, M).identity:
-        fillings.setdefault(M, []).append(IDENTITY)
-    for rule in plan.test_grammar().sentence_rules:
-        if not multilinear(rule.body):
-            continue
-        for operands in product(*(fillings.get(hole, []) for hole in rule.holes)):
-            (pattern,) = normal_form(fill(rule.body, list(operands)), "none")
-            if pattern.vertices and not pattern.edges:
-                return True
-    return False
 
 
 SYMBOLS: dict[Sort, str] = {M: "C", V: "H", R: "R", S: "s"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from ..described import aligned, counted
 from ..grammars.network_rules import Mixing
-from ..grammars.rules import Rule
+from ..grammars.rules import Rule, spans
 from ..language.sorts import M, S, Sort, V
 from ..notebook_html import table as html_table
 from ..notebook_html import typeset
@@ -22,11 +24,10 @@ from .plan import (
     numbered_selectors,
     shape,
 )
-from .readout_plan import PARTS, ReadoutPlan, pool_rules_of, spans
+from .readout_plan import PARTS, ReadoutPlan, pool_rules_of
 
 HEADERS = ("part", "step", "b", "maps", "output", "parameters", "FLOPs", "memory")
-NUMERIC = frozenset({"b", "parameters", "FLOPs", "memory"})
-"""Columns that are aligned to the right."""
+_NUMERIC = (2, 5, 6, 7)
 
 ADAM = 4
 """Copies of the parameters a training step holds: themselves, gradients, Adam's two moments."""
@@ -54,9 +55,8 @@ def plan_summary(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[str
     """Two lines above the table, the title and the legend; totals, read-out and functions below."""
     cost = NetworkCost(plan, batch, nodes)
     total = cost.total
-    count = len(plan.layers)
     name = plan.grammar.name or "the given grammar"
-    layers = "1 layer" if count == 1 else f"{count} layers"
+    layers = counted(len(plan.layers), "layer")
     if plan.trunk:
         layers = f"{len(plan.trunk)} before the marks and {layers}"
     return [
@@ -66,7 +66,7 @@ def plan_summary(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[str
         f"parameters  {total.parameters:,}",
         f"forward     {flops_text(total.flops)}",
         f"training    {flops_text(cost.training_flops)} forward and backward",
-        f"memory      {bytes_text(FLOAT * total.activations)} of activations kept for the backward "
+        f"memory      {bytes_text(cost.activation_bytes())} of activations kept for the backward "
         f"pass in float32, and {bytes_text(FLOAT * ADAM * total.parameters)} for parameters, "
         "gradients and Adam",
         *power_lines(plan),
@@ -79,7 +79,7 @@ def mark_lines(cost: NetworkCost) -> list[str]:
     if marks is None:
         return []
     copies = cost.graphs // cost.batch
-    each = f"{flops_text((cost.total.flops) // max(1, cost.graphs))} forward each"
+    each = f"{flops_text(cost.total.flops // max(1, cost.graphs))} forward each"
     if isinstance(marks.chosen, int):
         return [f"marks       {copies} copies of a graph in training, all elsewhere; {each}"]
     at_most = "" if marks.chosen == "all" else f"at most, {marks.chosen} marks are fewer; "
@@ -89,16 +89,8 @@ def mark_lines(cost: NetworkCost) -> list[str]:
 def plan_text(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> str:
     """Title, table and totals as plain text with aligned columns."""
     title, legend, *totals = plan_summary(plan, batch, nodes)
-    table = [HEADERS, *plan_table(plan, batch, nodes)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for row in table:
-        cells = [
-            cell.rjust(width) if name in NUMERIC else cell.ljust(width)
-            for cell, width, name in zip(row, widths, HEADERS, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join([title, legend, "", *lines, "", *totals])
+    table = aligned([HEADERS, *plan_table(plan, batch, nodes)], _NUMERIC)
+    return "\n".join([title, legend, "", *table, "", *totals])
 
 
 def plan_html(plan: NetworkPlan) -> str:
@@ -152,24 +144,16 @@ def bytes_text(number: int) -> str:
 
 def _with_equal_layers_joined(parts: list[list[Row]]) -> list[tuple[str, list[Row]]]:
     """Each part's label and lines; a run of equal layers is one part, `layers 2–3, each`."""
-    joined: list[tuple[list[Row], list[Row]]] = []
-    for rows in filter(None, parts):  # without memories there is nothing in a layer
-        if joined and _content(joined[-1][1]) == _content(rows):
-            joined[-1] = (joined[-1][0], rows)
-        else:
-            joined.append((rows, rows))
     labelled = []
-    for first, last in joined:
+    # Without memories there is nothing in a layer.
+    for _, equal in groupby(filter(None, parts), key=lambda rows: [row[1:] for row in rows]):
+        first, *more = equal
         label = first[0].part
-        if first is not last:
-            end = last[0].part.rpartition(" ")[2]
+        if more:
+            end = more[-1][0].part.rpartition(" ")[2]
             label = f"{label.replace('layer', 'layers')}–{end}, each"
         labelled.append((label, first))
     return labelled
-
-
-def _content(rows: list[Row]) -> list[tuple[object, ...]]:
-    return [row[1:] for row in rows]
 
 
 def _scaled(number: int, base: int, units: tuple[str, ...]) -> str:
@@ -197,9 +181,8 @@ def _cost_json(cost: Cost) -> dict[str, int]:
 
 
 SIGNS = {"sum": "Σ", "mean": "mean", "max": "max", "none": ""}
-
-
 _LONGEST = 40
+"""Letters of the definition of a support."""
 
 
 class Row(NamedTuple):
@@ -207,10 +190,10 @@ class Row(NamedTuple):
 
     part: str  # `inputs`, `layer 1`, …, `read-out` or `decision`
     step: str  # what is computed, in the paper's notation
-    copies: int | None  # the multiplicity b of a rule
-    maps: str  # the linear maps it takes, as channels in → channels out, or what it is made of
-    output: str  # the shape it makes
-    cost: Cost  # its share of the network's cost
+    copies: int | None = None  # the multiplicity b of a rule
+    maps: str = ""  # the linear maps it takes, channels in → channels out, or what it is made of
+    output: str = ""  # the shape it makes
+    cost: Cost = Cost()  # its share of the network's cost
 
 
 def plan_rows(cost: NetworkCost) -> list[list[Row]]:
@@ -266,32 +249,22 @@ def local_texts(plan: ReadoutPlan) -> list[str]:
 def _input_rows(cost: NetworkCost) -> list[Row]:
     plan = cost.plan
     part = "marked copies" if plan.trunk else "inputs"
-    rows = [
-        Row(
-            part,
-            f"{SYMBOLS[sort]}⁰ = {input_text(plan, sort)}",
-            None,
-            "",
-            shape(sort, width),
-            cost.memory(sort, width),
-        )
-        for sort, width in plan.first_widths.items()
-        if width
-    ]
+    rows = []
+    for sort, width in plan.first_widths.items():
+        if width:
+            text = f"{SYMBOLS[sort]}⁰ = {input_text(plan, sort)}"
+            memory = cost.memory(sort, width)
+            rows.append(Row(part, text, output=shape(sort, width), cost=memory))
     for name, term in plan.grammar.supports:
+        text = str(term)
+        text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
         work = Cost(flops=cost.batch * rule_flops(term, cost.nodes))
-        rows.append(Row(part, f"support {name}", None, _cut(str(term)), shape(M, 1), work))
+        rows.append(Row(part, f"support {name}", maps=text, output=shape(M, 1), cost=work))
     for sort, linear in plan.embeddings:
-        embedded = shape(sort, linear.width_out)
-        step = f"embed {SYMBOLS[sort]}"
-        rows.append(
-            Row(part, step, None, sizes_text([linear]), embedded, cost.linear(sort, linear))
-        )
+        sizes, output = sizes_text([linear]), shape(sort, linear.width_out)
+        embedding = cost.linear(sort, linear)
+        rows.append(Row(part, f"embed {SYMBOLS[sort]}", maps=sizes, output=output, cost=embedding))
     return rows
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _layer_rows(cost: NetworkCost, number: int, name: str = "layer") -> list[Row]:
@@ -300,21 +273,25 @@ def _layer_rows(cost: NetworkCost, number: int, name: str = "layer") -> list[Row
     if layer.norms:
         how = {"entry": "", "graph": ", M by graph", "none": ", not of M"}
         pairs = M in cost.plan.widths_before(number)
-        name = f"RMS norms{how[cost.plan.preset.pair_norm] if pairs else ''}"
-        rows.append(Row(part, name, None, "", "", cost.norms(number)))
+        text = f"RMS norms{how[cost.plan.preset.pair_norm] if pairs else ''}"
+        rows.append(Row(part, text, cost=cost.norms(number)))
+    numbered = numbered_selectors(layer)
     for update in layer.updates:
-        for step in update.steps:
-            total = cost.selectors(step) + cost.rule(step)
-            output = shape(update.sort, step.copies)
-            selectors = [item for item in numbered_selectors(layer) if item.step is step]
-            rows.append(
-                Row(part, str(step.rule), step.copies, _selectors(selectors), output, total)
-            )
-        output = shape(update.sort, update.width_out)
-        rows.append(
-            Row(part, mixer_name(update), None, mixer_sizes(update), output, cost.mixer(update))
-        )
+        rows += [_rule_row(cost, part, step, update.sort, numbered) for step in update.steps]
+        output, mixer = shape(update.sort, update.width_out), cost.mixer(update)
+        rows.append(Row(part, mixer_name(update), None, mixer_sizes(update), output, mixer))
     return rows
+
+
+def _rule_row(
+    cost: NetworkCost, part: str, step: RuleStep, sort: Sort, numbered: list[NumberedSelector]
+) -> Row:
+    maps = _selectors([item for item in numbered if item.step is step])
+    if sort == S and not maps:  # a rule of S without selectors
+        holes = step.rule.holes
+        maps = f"all channels of {SYMBOLS[holes[0]]}" if holes else "of the graph"
+    total = cost.selectors(step) + cost.rule(step)
+    return Row(part, str(step.rule), step.copies, maps, shape(sort, step.copies), total)
 
 
 def _selectors(numbered: list[NumberedSelector]) -> str:
@@ -336,24 +313,12 @@ def mixer_sizes(update: MemoryUpdate) -> str:
 
 def _readout_rows(cost: NetworkCost) -> list[Row]:
     plan = cost.plan.readout
-    rows = []
-    for step in plan.steps:
-        total = cost.selectors(step) + cost.rule(step)
-        selectors = [item for item in numbered_selectors(plan) if item.step is step]
-        maps = _selectors(selectors) if selectors else step_text(step)
-        output = shape(S, step.copies)
-        rows.append(Row("read-out", str(step.rule), step.copies, maps, output, total))
+    numbered = numbered_selectors(plan)
+    rows = [_rule_row(cost, "read-out", step, S, numbered) for step in plan.steps]
     parts = [*local_texts(plan), *pool_texts(plan), *(step.rule.body_text() for step in plan.steps)]
-    width = plan.graph_width + plan.local_width
     name = "pool" if plan.mode != "grammar" and pool_texts(plan) else "take"
-    joined = shape(plan.sort, width)
+    joined = shape(plan.sort, plan.graph_width + plan.local_width)
     return [*rows, Row("read-out", name, None, " ‖ ".join(parts), joined, cost.pooling())]
-
-
-def step_text(step: RuleStep) -> str:
-    """What a rule of S without selectors reads."""
-    holes = step.rule.holes
-    return f"all channels of {SYMBOLS[holes[0]]}" if holes else "of the graph"
 
 
 def _mark_rows(cost: NetworkCost) -> list[Row]:
@@ -397,8 +362,7 @@ def power_lines(plan: NetworkPlan) -> list[str]:
     lines = [f"read-out    {readout_text(plan)}"]
     if (note := depth_note(plan)) is not None:
         lines.append(f"            {note}")
-    functions = functions_text(plan)
-    lines.append(f"functions   {functions}")
+    lines.append(f"functions   {functions_text(plan)}")
     if added := plan.added_rules():
         lines.append(f"            they add {rules_text(added)} to the words of the grammar")
     elif plan.only_free:

@@ -25,9 +25,7 @@ class Preset:
     selector_scale: bool = False  # divide what a selector gives by the width it reads
     # Occurrences b of a rule: the width written, or the width read (released code).
     copies: Literal["written", "read"] = "written"
-    hidden: int = (
-        2  # width of the MLP's hidden layer in multiples of its input; 0 for no such layer
-    )
+    hidden: int = 2  # width of the MLP's hidden layer in multiples of its input; 0 for none
     mixer_bias: bool = True  # whether the MLPs of the memories have biases
     pair_bias: bool = True  # whether that of M does, where the others do
     activation: Literal["relu", "silu"] = "relu"
@@ -44,6 +42,14 @@ class Preset:
     linear_path: bool = False  # a linear map beside the decision layers
 
 
+_MODERN = Preset(
+    "modern",
+    embedding=True,
+    normalised=True,
+    product_scale=True,
+    decision=(256,),
+    linear_path=True,
+)
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -59,39 +65,23 @@ PRESETS: dict[str, Preset] = {
         ),
         # A published network read out by maxima: sums beside them would be another network.
         Preset("ppgn", selector="mlp", hidden=0, readout="pooled-only", pooling="max"),
-        Preset(
-            "modern",
-            embedding=True,
-            normalised=True,
-            product_scale=True,
-            decision=(256,),
-            linear_path=True,
-        ),
+        _MODERN,
     )
 }
 
 MODERN_BEFORE = "modern-0.2"
 """What `modern` was in versions 0.1 and 0.2: runs of those versions are read with it."""
-_EARLIER = {
-    MODERN_BEFORE: Preset(
-        MODERN_BEFORE,
-        embedding=True,
-        normalised=True,
-        product_scale=True,
-        decision=(256,),
-        linear_path=True,
-    )
-}
+_EARLIER = {MODERN_BEFORE: replace(_MODERN, name=MODERN_BEFORE)}
 
 
 def find_preset(name: str | Preset) -> Preset:
     """The preset of that name."""
     if isinstance(name, Preset):
         return name
-    known = PRESETS | _EARLIER
-    if name not in known:
-        raise LoweringError(f"no preset is called {name!r}; known: {', '.join(known)}")
-    return known[name]
+    by_name = PRESETS | _EARLIER
+    if name not in by_name:
+        raise LoweringError(f"no preset is called {name!r}; known: {', '.join(by_name)}")
+    return by_name[name]
 
 
 def with_pair_norm(preset: Preset, pair_norm: str | None) -> Preset:

@@ -7,18 +7,16 @@ S. Pooling is the same stage with other rules of S: `1ᵀV_c`, `V_r1`, `Tr(M)` a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
 
 from ..errors import LoweringError
 from ..grammars.network_rules import POOL_RULES
-from ..grammars.rules import Rule
-from ..language.patterns import Combination, normal_form
+from ..grammars.rules import Rule, spans
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import Apply, Leaf, Term, fill, holes, leaves
+from ..language.terms import Hole, leaves
 from .presets import Preset, ReadoutMode
 
 if TYPE_CHECKING:
@@ -103,18 +101,15 @@ def readout_options(
     readout: str | Mapping[str, str] | None, pooling: str | Mapping[str, str] | None
 ) -> tuple[ReadoutMode | None, str | Mapping[str, str] | None]:
     """What is read out and how parts are pooled; `readout="mean"` is how pooling was once asked."""
-    if isinstance(readout, Mapping) or (readout in WAYS):
+    if isinstance(readout, Mapping) or readout in WAYS:
         if pooling is not None and pooling != readout:
             raise LoweringError(
                 f"readout={readout!r} is the old spelling of pooling={readout!r}, and pooling is "
                 f"{pooling!r}: leave readout out, or say grammar or pooled"
             )
         return None, readout
-    for mode in get_args(ReadoutMode):
-        if readout == mode:
-            return mode, pooling
-    if readout is None:
-        return None, pooling
+    if readout is None or readout in get_args(ReadoutMode):
+        return cast(ReadoutMode | None, readout), pooling
     raise LoweringError(
         f"the read-out is grammar (the rules of S) or pooled, got {readout!r}; how memories are "
         "pooled is said by pooling: sum, mean, max or none"
@@ -169,41 +164,16 @@ def plan_readout(
             "the read-out leaves nothing: every part is set to none; for the rules of S alone use "
             'readout="grammar"'
         )
-    sizes = [total, *decision, out]
-    maps = [Linear(a, b, True) for a, b in pairwise(sizes)]
-    if preset.linear_path and decision:
+    maps = [Linear(a, b, True) for a, b in pairwise([total, *decision, out])]
+    linear_path = preset.linear_path and bool(decision)
+    if linear_path:
         maps.insert(0, Linear(total, out))
+    names = tuple(name for name, _ in local)
+    rows = ways["off-diagonal"] if ways["off-diagonal"] != "none" else preset.pooling
     return ReadoutPlan(
-        task,
-        mode,
-        pools,
-        pooled,
-        applied,
-        tuple(name for name, _ in local),
-        local_width,
-        ways["off-diagonal"] if ways["off-diagonal"] != "none" else preset.pooling,
-        tuple(maps),
-        preset.linear_path and bool(decision),
+        task, mode, pools, pooled, applied, names, local_width, rows, tuple(maps), linear_path,
         context,
-    )
-
-
-def is_linear(body: Term) -> bool:
-    """Whether a body is linear in its one variable.
-
-    A learned combination of its values on all channels is then its value on a selected channel, so
-    the first map after the read-out makes a selector needless.
-    """
-    return len(holes(body)) == 1 and _linear_below(body)
-
-
-def _linear_below(term: Term) -> bool:
-    """Whether nothing but products with constants stands above the one variable of a term."""
-    if not isinstance(term, Apply):
-        return True
-    if term.function or term.op == "add":
-        return False
-    return all(_linear_below(argument) for argument in term.args if holes(argument))
+    )  # fmt: skip
 
 
 def is_pooled(rule: Rule, pools: Sequence[tuple[str, Pooling]], mlp: bool) -> bool:
@@ -222,51 +192,13 @@ def is_pooled(rule: Rule, pools: Sequence[tuple[str, Pooling]], mlp: bool) -> bo
     if not rule.holes:
         return scalars
     if set(rule.holes) == {S} and not leaves(rule.body):
-        return scalars and (mlp or (is_linear(rule.body) and _in_span(_filled(rule.body), [_SELF])))
-    return spans(
-        [POOL_RULES[part] for part, how in pools if how == "sum" and part != "scalars"], rule
-    )
-
-
-def spans(rules: Iterable[Rule], rule: Rule) -> bool:
-    """Whether a rule that is linear in one variable is a sum of multiples of other such rules."""
-    if not is_linear(rule.body):
-        return False
-    alike = [r.body for r in rules if is_linear(r.body) and r.holes == rule.holes]
-    return _in_span(_filled(rule.body), [_filled(body) for body in alike])
+        return scalars and (mlp or spans([Rule(S, Hole(S))], rule))
+    return spans([POOL_RULES[x] for x, how in pools if how == "sum" and x != "scalars"], rule)
 
 
 def pool_rules_of(sorts: Collection[Sort]) -> tuple[Rule, ...]:
     """The rules of S that pooling stands for where there are memories of these sorts."""
     return tuple(rule for rule in POOL_RULES.values() if rule.holes[0] in sorts)
-
-
-def _filled(body: Term) -> Combination:
-    """The normal form of a body, an opaque value in place of its one variable."""
-    return normal_form(fill(body, [Leaf("X", holes(body)[0])]), "none")
-
-
-_SELF = normal_form(Leaf("X", S), "none")
-
-
-def _in_span(value: Combination, given: Sequence[Combination]) -> bool:
-    """Whether a combination of patterns is a sum of multiples of others."""
-    rows: list[Combination] = []
-    for form in given:
-        if reduced := _reduced(form, rows):
-            rows.append(reduced)
-    return not _reduced(value, rows)
-
-
-def _reduced(form: Combination, rows: Sequence[Combination]) -> Combination:
-    """What is left of a combination when each row has taken away its first pattern."""
-    for row in rows:
-        pivot, coefficient = next(iter(row.items()))
-        factor = form.get(pivot, Fraction(0)) / coefficient
-        both = {**form, **row}
-        left = {p: form.get(p, Fraction(0)) - factor * row.get(p, Fraction(0)) for p in both}
-        form = {pattern: x for pattern, x in left.items() if x}
-    return form
 
 
 def _local(task: Task, widths: Mapping[Sort, int], mode: ReadoutMode) -> list[tuple[str, Sort]]:
@@ -290,9 +222,7 @@ def _ways(pooling: str | Mapping[str, str] | None, default: Pooling) -> dict[str
     for part, how in asked.items():
         if part not in PARTS:
             raise LoweringError(f"no part is called {part!r}; the parts are {', '.join(PARTS)}")
-        match how:
-            case "sum" | "mean" | "max" | "none":
-                ways[part] = how
-            case _:
-                raise LoweringError(f"a part is pooled by sum, mean, max or none, got {how!r}")
+        if how not in WAYS:
+            raise LoweringError(f"a part is pooled by sum, mean, max or none, got {how!r}")
+        ways[part] = cast(Pooling, how)
     return ways

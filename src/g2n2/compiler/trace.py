@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
+from ..described import counted
 from ..grammars.coercion import GrammarLike, as_grammar
 from ..grammars.derivations import DerivationTree
 from ..grammars.grammar import Grammar
-from ..grammars.rules import Rule
+from ..grammars.least_depth import least_depth_derivation
+from ..grammars.rules import Rule, mentions
 from ..grammars.words import parse_word
 from ..graphs import GraphLike
 from ..language.evaluation import Array, evaluate
@@ -22,7 +23,6 @@ from ..language.sorts import M, S, Sort
 from ..language.terms import IDENTITY, ONE, Term, apply, substitute
 from .grammar_to_plan import UPDATE_ORDER
 from .inputs import plan_inputs
-from .least_depth import least_depth_derivation
 from .presets import PRESETS
 
 Memories = Mapping[Sort, tuple[Term, ...]]
@@ -39,7 +39,8 @@ class TraceStep:
     output: Term  # the word made, stored in the memory of the rule's variable
     layer: int | None  # the first layer of a network that can make it; None for the read-out
     memories: Memories  # every memory after storing
-    value: Array | None = None  # what the output is worth on the graph, where one was given
+    # what the output is worth on the graph, where one was given and no mark has to be chosen
+    value: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +68,14 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
     """How a grammar makes a word, step by step, in as few layers as can be.
 
     >>> from g2n2 import trace
-    >>> found = trace("r-G_L3", "1ᵀ(A²⊙A)1", "C~")
-    >>> found.depth, [str(step.output) for step in found.steps]
+    >>> triangles = trace("r-G_L3", "1ᵀ(A²⊙A)1", "C~")
+    >>> triangles.depth, [str(step.output) for step in triangles.steps]
     (3, ['A²', 'A²⊙A', '(A²⊙A)1', '1ᵀ(A²⊙A)1'])
 
     Args:
         grammar: Any grammar, its name or its rules.
         word: A word or sentence of it, or its text.
-        graph: Evaluate every step on this graph.
+        graph: Evaluate every step on this graph, but words of a mark, which have many values.
 
     Raises:
         GrammarError: The term is not a word of the grammar.
@@ -91,7 +92,8 @@ def trace(grammar: GrammarLike, word: Term | str, graph: GraphLike | None = None
         memories = _stored(memories, sort, node.term)
         inputs = tuple(child.term for child in node.children)
         written = substitute(node.term, dict(grammar.supports))
-        value = None if graph is None else evaluate(written, graph)
+        by_mark = mentions(written, grammar.marks[: sort.scope])
+        value = None if graph is None or by_mark else evaluate(written, graph)
         steps.append(TraceStep(node.rule, inputs, node.term, layer, memories, value))
     depth = max((step.layer for step in steps if step.layer is not None), default=0)
     return Trace(grammar, term, start, tuple(steps), depth)
@@ -102,16 +104,17 @@ def _in_layers(root: DerivationTree) -> list[tuple[DerivationTree, int | None]]:
 
     The last rule of a sentence is applied by the read-out, also where scalars feed back into words.
     """
-    layers: dict[Term, int] = {}
-    computed: dict[Term, tuple[DerivationTree, int | None]] = {}
+    layers: dict[tuple[Sort, Term], int] = {}
+    computed: dict[tuple[Sort, Term], tuple[DerivationTree, int | None]] = {}
     for node in reversed(list(root.nodes())):  # children stand before their parents
+        stored = node.rule.head, node.term
         if node.children:
-            layer = 1 + max(layers[child.term] for child in node.children)
-            layers.setdefault(node.term, layer)
+            layer = 1 + max(layers[child.rule.head, child.term] for child in node.children)
+            layers.setdefault(stored, layer)
             last = node is root and node.rule.head == S
-            computed.setdefault(node.term, (node, None if last else layer))
+            computed.setdefault(stored, (node, None if last else layer))
         else:
-            layers.setdefault(node.term, 0)
+            layers.setdefault(stored, 0)
     end = 1 + max(layers.values())
     return sorted(computed.values(), key=lambda item: end if item[1] is None else item[1])
 
@@ -121,9 +124,8 @@ def _start(grammar: Grammar, derivation: DerivationTree, identity: bool) -> Memo
     given = [(rule.head, rule.body) for rule in grammar.rules if not rule.holes]
     given += [(node.rule.head, node.term) for node in derivation.nodes() if not node.children]
     given += [(M, IDENTITY)] if identity else []
-    memories: Memories = MappingProxyType(
-        {sort: () for sort in UPDATE_ORDER if any(rule.head == sort for rule in grammar.rules)}
-    )
+    heads = {rule.head for rule in grammar.rules}
+    memories: Memories = {sort: () for sort in UPDATE_ORDER if sort in heads}
     for sort, term in given:
         memories = _stored(memories, sort, IDENTITY if term == _DIAGONAL else term)
     return memories
@@ -131,7 +133,7 @@ def _start(grammar: Grammar, derivation: DerivationTree, identity: bool) -> Memo
 
 def _stored(memories: Memories, sort: Sort, term: Term) -> Memories:
     kept = memories.get(sort, ())
-    return memories if term in kept else MappingProxyType({**memories, sort: (*kept, term)})
+    return memories if term in kept else {**memories, sort: (*kept, term)}
 
 
 _LARGEST = 12
@@ -140,8 +142,7 @@ _LARGEST = 12
 
 def title(trace: Trace) -> str:
     """The word, the grammar and how many layers it takes."""
-    depth = trace.depth
-    layers = "no layer" if depth == 0 else "1 layer" if depth == 1 else f"{depth} layers"
+    layers = counted(trace.depth, "layer") if trace.depth else "no layer"
     return f"{word_text(trace.word)} in {trace.grammar.name or 'the given grammar'}: {layers}"
 
 
@@ -168,11 +169,12 @@ def trace_json(trace: Trace) -> dict[str, Any]:
 
 def word_text(term: Term) -> str:
     """A word; diag(1) by its name I."""
-    return "I" if term == apply("diag", ONE) else str(term)
+    return "I" if term == _DIAGONAL else str(term)
 
 
 def _step_lines(number: int, step: TraceStep) -> list[str]:
-    inputs = ", ".join(f"{word_text(word)} from {word.sort.variable}" for word in step.inputs)
+    chosen = zip(step.inputs, step.rule.holes, strict=True)
+    inputs = ", ".join(f"{word_text(word)} from {sort.variable}" for word, sort in chosen)
     lines = [
         f"  step {number}",
         f"    1 rule     {step.rule}",

@@ -36,12 +36,9 @@ _REFUSED: tuple[tuple[Callable[[zipfile.ZipInfo], Any], str], ...] = (
 def read_zip(
     source: Path | bytes, wanted: Callable[[str], Any] = lambda name: True, *, name: str = ""
 ) -> dict[str, bytes]:
-    """Read the wanted members of a zip file into memory; every member is checked all the same.
+    """Read the members of a zip file whose names are wanted; every member is checked all the same.
 
-    Args:
-        source: The file, or its content.
-        wanted: Says of a member's name whether to read it.
-        name: What messages call the file; its path where empty.
+    Messages call it by its `name`, or else by its path.
     """
     with _opened(source, name) as (archive, members, _):
         chosen = (info for info in members if not info.is_dir() and wanted(info.filename))

@@ -30,15 +30,11 @@ BETWEEN = "·"
 
 
 class References(NamedTuple):
-    """A fit.
+    """A fit."""
 
-    Attributes:
-        values: `[G]` reference value of each graph, in the target's unit.
-        coefficients: One value per element, by its name, and per pair of elements, as `H·C`; 0 for
-            what occurs in no training graph.
-    """
-
-    values: Values
+    values: Values  # `[G]` reference value of each graph, in the target's unit
+    # one value per element, by its name, and per pair of elements, as `H·C`; 0 for what occurs in
+    # no training graph
     coefficients: dict[str, float]
 
 
@@ -51,11 +47,7 @@ def fit_references(
 ) -> dict[str, References]:
     """Fit one value per element, and with `extent` per pair of elements, to each target.
 
-    Args:
-        graphs: Graphs whose node features have one column per element.
-        train_indices: The graphs to fit on; missing targets are left out.
-        targets: Names of columns.
-        extent: Include the sums of squared distances.
+    Node features have one column per element; training graphs without the target are left out.
     """
     sums = reference_sums(graphs, extent=extent)
     table = np.stack(list(sums.values()), axis=1)
@@ -102,9 +94,7 @@ def _squared_distances(graphs: GraphSet, atoms: Values, counts: Values) -> Value
     Σ |x − y|² over m points x and n points y is n Σ|x|² + m Σ|y|² − 2 Σx · Σy.
     """
     if graphs.positions is None:
-        raise DataError(
-            f"{graphs.name} has no positions, which sums of squared distances need (extent)"
-        )
+        raise DataError(f"the extent needs positions, which {graphs.name} has not")
     centres = _totals(graphs, graphs.positions.astype(np.float64)) / graphs.sizes[:, None]
     centred = graphs.positions - np.repeat(centres, graphs.sizes, axis=0)
     squares = _totals(graphs, atoms * np.square(centred).sum(1, keepdims=True))

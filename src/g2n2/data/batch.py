@@ -1,10 +1,9 @@
-"""GraphBatch: graphs of several sizes as dense, masked tensors, ready for a network."""
+"""Graphs of several sizes as tensors for a network: padded (`GraphBatch`), or as packed rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +12,9 @@ from torch import Tensor
 from ..described import Described, span
 from ..errors import DataError
 from ..graphs import GraphLike, adjacency
+from ..ops.packing import Packing
 from .distances import distance_channels, squared_distances
+from .graph_set import Ints
 from .pyg_fields import columns, edge_weights, graph_of_node, nodes_and_edges
 
 LARGE = 1024
@@ -116,38 +117,25 @@ class GraphBatch(Described):
             raise DataError("the batch is empty: give at least one graph")
         kind = dtype or torch.get_default_dtype()
         matrices = [torch.tensor(adjacency(graph)) for graph in graphs]
-        count, widest = len(matrices), max(len(m) for m in matrices)
-        for what, given in (("node", nodes), ("edge", edges)):
-            if given is not None and len(given) != count:
-                raise DataError(f"{what} features for {len(given)} graphs, but {count} graphs")
-        node_rows = [_rows(nodes, i, (len(m),)) for i, m in enumerate(matrices)]
-        pair_rows = [_rows(edges, i, (len(m), len(m))) for i, m in enumerate(matrices)]
-        batch = cls(
-            torch.zeros(count, widest, widest, dtype=kind),
-            torch.zeros(count, widest, _width(node_rows, "node"), dtype=kind),
-            torch.zeros(count, widest, widest, _width(pair_rows, "edge"), dtype=kind),
-            torch.zeros(count, widest, dtype=torch.bool),
-            any(not torch.equal(m, m.T) for m in matrices),
-        )
-        for i, (matrix, x, e) in enumerate(zip(matrices, node_rows, pair_rows, strict=True)):
-            n = len(matrix)
-            batch.adjacency[i, :n, :n] = matrix
-            batch.nodes[i, :n] = x
-            batch.edges[i, :n, :n] = e
-            batch.mask[i, :n] = True
-        return batch.checked()
+        sizes = [len(matrix) for matrix in matrices]
+        counts = torch.tensor(sizes)
+        return cls.from_edges(  # of all pairs, as each may have features
+            counts,
+            torch.repeat_interleave(torch.arange(len(sizes)), counts.square()),
+            torch.cat([torch.ones_like(matrix).nonzero().T for matrix in matrices], dim=1),
+            nodes=_stacked("node", nodes, sizes, 1, kind),
+            edges=_stacked("edge", edges, sizes, 2, kind),
+            weights=torch.cat([matrix.flatten() for matrix in matrices]).to(kind),
+        ).checked()
 
     @classmethod
-    def from_pyg(
-        cls, data: Any, distance: bool = False, columns_only: bool = False, squared: bool = False
-    ) -> GraphBatch:
+    def from_pyg(cls, data: Any, columns_only: bool = False, squared: bool = False) -> GraphBatch:
         """A batch of a PyG `Data` or `Batch`: `edge_index`, `x`, `edge_attr`, `edge_weight`, `y`.
 
         Parallel edges add up, in A and in the edge features.
 
         Args:
             data: One graph or a batch of them; PyG itself is not imported.
-            distance: Append the distances between `pos` as one more edge channel, for all pairs.
             columns_only: For a network that is: A is sparse where a graph is large.
             squared: Have the squared distances D between `pos` as `designed`, if there is a `pos`.
         """
@@ -160,24 +148,89 @@ class GraphBatch(Described):
                 "the PyG batch is mixed up: an edge joins two graphs; make it with "
                 "torch_geometric.data.Batch"
             )
-        if distance and getattr(data, "pos", None) is None:
-            raise DataError("distances were asked for, but the PyG data has no pos")
-        large = columns_only and not distance and int(sizes.max()) >= LARGE
-        build = sparse if large else partial(dense, positions=data.pos if distance else None)
-        batch = build(
+        batch = cls.from_edges(
             sizes,
             graph_of_edge,
             edge_index - (torch.cumsum(sizes, 0) - sizes)[graph_of_edge],
             nodes=columns(data, "x", count),
             edges=columns(data, "edge_attr", edge_index.shape[1]),
             weights=edge_weights(data, edge_index.shape[1]),
+            sparse=columns_only and int(sizes.max()) >= LARGE,
         )
-        designed = None
         if squared and getattr(data, "pos", None) is not None:
-            positions = batch.adjacency.new_zeros(*batch.mask.shape, 3)
-            positions[batch.mask] = data.pos.to(positions)
-            designed = squared_distances(positions, batch.mask)
-        return replace(batch, targets=getattr(data, "y", None), designed=designed).checked()
+            batch = batch.with_distances(data.pos, (), squared)
+        return replace(batch, targets=getattr(data, "y", None)).checked()
+
+    @classmethod
+    def from_edges(
+        cls,
+        sizes: Tensor,
+        graph_of_edge: Tensor,
+        ends: Tensor,
+        *,
+        nodes: Tensor | None = None,
+        edges: Tensor | None = None,
+        weights: Tensor | None = None,
+        directed: bool | None = None,
+        widest: int | None = None,
+        sparse: bool = False,
+    ) -> GraphBatch:
+        """A batch from flat arrays, in a few tensor operations.
+
+        Args:
+            sizes: `[B]` nodes of each graph.
+            graph_of_edge: `[ΣE]` which graph an edge belongs to.
+            ends: `[2, ΣE]` its ends, counted from 0 within the graph. Parallel edges add up.
+            nodes: `[ΣN, F]`.
+            edges: `[ΣE, E]`.
+            weights: `[ΣE]` entries of A; None for 1.
+            directed: Whether some A is not symmetric; None to find out.
+            widest: N; None for the largest size (which waits for the device).
+            sparse: Make A sparse, its entries in the order of the edges; edge features become 0.
+        """
+        floating = (v for v in (nodes, None if sparse else edges, weights) if v is not None)
+        kinds = [values.dtype for values in floating if values.is_floating_point()]
+        dtype, device = kinds[0] if kinds else torch.get_default_dtype(), sizes.device
+        count, n = len(sizes), widest or int(sizes.max())
+        mask = torch.arange(n, device=device) < sizes[:, None]
+        width = 0 if nodes is None else nodes.shape[1]
+        features = torch.zeros(*mask.shape, width, dtype=dtype, device=device)
+        if nodes is not None:
+            features[mask] = nodes.to(dtype)
+        entries = torch.ones(ends.shape[1], device=device) if weights is None else weights
+        entries, width = entries.to(dtype), 0 if edges is None else edges.shape[1]
+        if sparse:
+            places = torch.stack([graph_of_edge, *ends])
+            shape = (count, n, n)
+            matrix = torch.sparse_coo_tensor(places, entries, shape, check_invariants=False)
+            if directed is None:
+                one_way, back = (m.coalesce() for m in (matrix, matrix.transpose(1, 2)))
+                same = torch.equal(one_way.indices(), back.indices())
+                directed = not (same and torch.equal(one_way.values(), back.values()))
+            pairs = features.new_zeros(()).expand(count, n, n, width)
+            return cls(matrix, features, pairs, mask, directed)
+        flat = (graph_of_edge * n + ends[0]) * n + ends[1]
+        matrix = features.new_zeros(count * n * n).index_add_(0, flat, entries).view(count, n, n)
+        pairs = features.new_zeros(count * n * n, width)
+        if edges is not None:
+            pairs.index_add_(0, flat, edges.to(dtype))
+        if directed is None:
+            directed = not bool((matrix == matrix.transpose(1, 2)).all())
+        return cls(matrix, features, pairs.view(count, n, n, width), mask, directed)
+
+    def with_distances(
+        self, positions: Tensor, kinds: tuple[str, ...], squared: bool = False
+    ) -> GraphBatch:
+        """The batch with distance channels of positions `[ΣN, 3]`, and D as `designed`."""
+        places = positions.new_zeros(*self.mask.shape, positions.shape[1])
+        places[self.mask] = positions
+        edges, designed = self.edges, self.designed
+        if kinds:
+            channels = distance_channels(places, self.mask, kinds).to(edges)
+            edges = torch.cat([edges, channels], dim=-1)
+        if squared:
+            designed = squared_distances(places, self.mask).to(self.nodes)
+        return replace(self, edges=edges, designed=designed)
 
     def checked(self) -> GraphBatch:
         """Refuse what no network can use.
@@ -209,84 +262,23 @@ class GraphBatch(Described):
         return self
 
 
-def dense(
-    sizes: Tensor,
-    graph_of_edge: Tensor,
-    ends: Tensor,
-    *,
-    nodes: Tensor | None = None,
-    edges: Tensor | None = None,
-    weights: Tensor | None = None,
-    positions: Tensor | None = None,
-    directed: bool | None = None,
-    widest: int | None = None,
-) -> GraphBatch:
-    """A dense batch from flat arrays, in a few tensor operations.
-
-    Args:
-        sizes: `[B]` nodes of each graph.
-        graph_of_edge: `[ΣE]` which graph an edge belongs to.
-        ends: `[2, ΣE]` its ends, counted from 0 within the graph. Parallel edges add up.
-        nodes: `[ΣN, F]`.
-        edges: `[ΣE, E]`.
-        weights: `[ΣE]` entries of A; None for 1.
-        positions: `[ΣN, 3]`; gives one more edge channel, the distance of every pair.
-        directed: Whether some A is not symmetric; None to find out.
-        widest: N; None for the largest size (which waits for the device).
+@dataclass(frozen=True, eq=False)
+class PackedBatch:
+    """Graphs of a set as rows without padding, the smallest first; `ops.packing` says what P and Q
+    count.
     """
-    device = sizes.device
-    dtype = _dtype(nodes, edges, weights)
-    count, n = len(sizes), widest or int(sizes.max())
-    mask, features = _padded(nodes, sizes, n, dtype)
-    flat = (graph_of_edge * n + ends[0]) * n + ends[1]
-    entries = torch.ones(flat.shape, dtype=dtype, device=device) if weights is None else weights
-    matrix = torch.zeros(count * n * n, dtype=dtype, device=device)
-    matrix.index_add_(0, flat, entries.to(dtype))
-    pairs = torch.zeros(
-        count * n * n, 0 if edges is None else edges.shape[1], dtype=dtype, device=device
-    )
-    if edges is not None:
-        pairs.index_add_(0, flat, edges.to(dtype))
-    matrix = matrix.view(count, n, n)
-    pairs = pairs.view(count, n, n, pairs.shape[1])
-    if positions is not None:
-        padded = positions.new_zeros(*mask.shape, positions.shape[1])
-        padded[mask] = positions
-        pairs = torch.cat([pairs, distance_channels(padded, mask, ("raw",)).to(dtype)], dim=-1)
-    if directed is None:
-        directed = not bool((matrix == matrix.transpose(1, 2)).all())
-    return GraphBatch(matrix, features, pairs, mask, directed)
 
+    packing: Packing  # where each graph lies
+    indices: Ints  # `[G]` which graphs of the set they are
+    adjacency: Tensor  # `[P, 1]` entries of A
+    nodes: Tensor  # `[Q, F]` node features
+    edges: Tensor  # `[P, E]` edge features
+    directed: bool  # whether some A is not symmetric
+    targets: Tensor  # `[G, T]`, `[Q, T]` or `[P, T]`, NaN where there is none
+    designed: Tensor | None = None  # `[P, k]` precomputed spectral supports, or D, or None
 
-def sparse(
-    sizes: Tensor,
-    graph_of_edge: Tensor,
-    ends: Tensor,
-    *,
-    nodes: Tensor | None = None,
-    edges: Tensor | None = None,
-    weights: Tensor | None = None,
-    directed: bool | None = None,
-    widest: int | None = None,
-) -> GraphBatch:
-    """The same with a sparse A, its entries in the order of the edges; edge features become 0."""
-    dtype = _dtype(nodes, weights)
-    count, n = len(sizes), widest or int(sizes.max())
-    mask, features = _padded(nodes, sizes, n, dtype)
-    entries = torch.ones(ends.shape[1], device=sizes.device) if weights is None else weights
-    matrix = torch.sparse_coo_tensor(
-        torch.stack([graph_of_edge, *ends]),
-        entries.to(dtype),
-        (count, n, n),
-        check_invariants=False,
-    )
-    if directed is None:
-        one_way, back = (m.coalesce() for m in (matrix, matrix.transpose(1, 2)))
-        same = torch.equal(one_way.indices(), back.indices())
-        directed = not (same and torch.equal(one_way.values(), back.values()))
-    width = 0 if edges is None else edges.shape[1]
-    pairs = features.new_zeros(()).expand(count, n, n, width)
-    return GraphBatch(matrix, features, pairs, mask, directed)
+    def __len__(self) -> int:
+        return self.packing.graphs
 
 
 def block_diagonal(adjacency: Tensor) -> Tensor:
@@ -302,41 +294,24 @@ def block_diagonal(adjacency: Tensor) -> Tensor:
     )
 
 
-def _padded(
-    nodes: Tensor | None, sizes: Tensor, n: int, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """The mask `[B, n]` and the node features `[B, n, F]`."""
-    mask = torch.arange(n, device=sizes.device) < sizes[:, None]
-    width = 0 if nodes is None else nodes.shape[1]
-    features = torch.zeros(*mask.shape, width, dtype=dtype, device=sizes.device)
-    if nodes is not None:
-        features[mask] = nodes.to(dtype)
-    return mask, features
-
-
-def _dtype(*values: Tensor | None) -> torch.dtype:
-    kinds = [v.dtype for v in values if v is not None and v.is_floating_point()]
-    return kinds[0] if kinds else torch.get_default_dtype()
-
-
-def _rows(values: Sequence[Any] | None, index: int, shape: tuple[int, ...]) -> Tensor:
-    """Features of one graph, checked against its size; no columns without features."""
-    if values is None:
-        return torch.zeros(*shape, 0)
-    rows = torch.as_tensor(values[index], dtype=torch.float64)
-    rows = rows.unsqueeze(-1) if rows.dim() == len(shape) else rows
-    if tuple(rows.shape[:-1]) != shape:
-        raise DataError(
-            f"features of graph {index} have shape {list(rows.shape)}, expected "
-            f"{list(shape)} and channels"
-        )
-    return rows
-
-
-def _width(rows: list[Tensor], what: str) -> int:
-    widths = {row.shape[-1] for row in rows}
-    if len(widths) > 1:
-        raise DataError(
-            f"graphs of one batch have {sorted(widths)} {what} features; give all the same"
-        )
-    return widths.pop()
+def _stacked(
+    what: str, given: Sequence[Any] | None, sizes: list[int], axes: int, dtype: torch.dtype
+) -> Tensor | None:
+    """Features of the nodes (one axis) or pairs (two) of all graphs as rows."""
+    if given is None:
+        return None
+    if len(given) != len(sizes):
+        raise DataError(f"{what} features for {len(given)} graphs, but {len(sizes)} graphs")
+    rows = []
+    for index, (n, values) in enumerate(zip(sizes, given, strict=True)):
+        block = torch.as_tensor(values, dtype=torch.float64)
+        block = block.unsqueeze(-1) if block.dim() == axes else block
+        if tuple(block.shape[:-1]) != (n,) * axes:
+            raise DataError(
+                f"features of graph {index} have shape {list(block.shape)}, expected "
+                f"{[n] * axes} and channels"
+            )
+        rows.append(block.flatten(0, axes - 1))
+    if len(widths := {block.shape[1] for block in rows}) > 1:
+        raise DataError(f"the graphs have {sorted(widths)} {what} features; give all the same")
+    return torch.cat(rows).to(dtype)

@@ -27,6 +27,7 @@ class Room(NamedTuple):
     copies: int
     nodes: int
     pairs: int
+    inner: Room | None = None  # of the copies of those copies, where marks nest
 
 
 class Capacity(NamedTuple):
@@ -38,9 +39,10 @@ class Capacity(NamedTuple):
 
     def holds(self, sizes: Ints, copies: Ints | None = None) -> bool:
         """Whether graphs of these sizes fit, with so many marked copies of each."""
-        rooms = [self.pairs - 1, self.nodes]
-        if self.marked is not None:
-            rooms += [self.marked.pairs - 1, self.marked.nodes, self.marked.copies]
+        rooms, marked = [self.pairs - 1, self.nodes], self.marked
+        while marked is not None:
+            rooms += [marked.pairs - 1, marked.nodes, marked.copies]
+            marked = marked.inner
         return bool((_needs(sizes, copies).sum(0) <= rooms).all())
 
 
@@ -58,42 +60,41 @@ def largest_capacity(sizes: Ints, batches: Sequence[Ints], copies: Ints | None =
 def capacities(
     sizes: Ints, batch: int, count: int = MOST, copies: Ints | None = None
 ) -> tuple[Capacity, ...]:
-    """Capacities for batches drawn from a set, the smallest first.
+    """At most `count` capacities for batches of a set, the smallest first.
 
-    They are those with the least unused room over the drawn batches. A batch that fits none of them
-    needs a capacity of its own.
-
-    Args:
-        sizes: Nodes of every graph of the set.
-        batch: Graphs in a batch.
-        count: How many, at most.
-        copies: Marked copies of every graph, where a network has marks.
+    They are those with the least unused room over drawn batches. A batch that fits none of them
+    needs a capacity of its own. With k marks, `copies` `[G, k]` are the copies of each graph:
+    those of the first mark, those of the first two, and so on.
     """
     random = np.random.default_rng(0)
     taken, needs = min(batch, len(sizes)), _needs(sizes, copies)
     drawn = np.stack(
         [needs[random.choice(len(sizes), taken, replace=False)].sum(0) for _ in range(DRAWN)]
     )
-    pairs = drawn[:, 0 if copies is None else 2]  # most of the work
+    pairs = drawn[:, 0 if copies is None else -3]  # most of the work
     ranked = np.sort(pairs)
     ends = np.unique(np.linspace(0, len(ranked), 129).astype(int)[1:])
     chosen_ends = _least_room(ranked, ends, count)
-    found = [_capacity(drawn[pairs <= ranked[end - 1]].max(0)) for end in chosen_ends]
-    return tuple(dict.fromkeys(found))
+    capacities = [_capacity(drawn[pairs <= ranked[end - 1]].max(0)) for end in chosen_ends]
+    return tuple(dict.fromkeys(capacities))
 
 
 def _needs(sizes: Ints, copies: Ints | None) -> Ints:
-    """`[G, 2]` pairs and nodes of each graph, or `[G, 5]`, those of its copies and their number."""
+    """`[G, 2 + 3k]` pairs and nodes of each graph; for each mark those of copies, and how many."""
     rows = [sizes**2, sizes]
-    rows += [] if copies is None else [copies * sizes**2, copies * sizes, copies]
+    for count in () if copies is None else copies.T:
+        rows += [count * sizes**2, count * sizes, count]
     return np.stack(rows, axis=1)
 
 
 def _capacity(needs: Ints) -> Capacity:
     pairs, nodes, *marked = (int(need) for need in needs)
     room = None
-    if marked:
-        room = Room(_rounded(marked[2]), _rounded(marked[1]), _rounded(marked[0] + 1))
+    while marked:
+        *marked, pairs_of_copies, nodes_of_copies, copies = marked
+        room = Room(
+            _rounded(copies), _rounded(nodes_of_copies), _rounded(pairs_of_copies + 1), room
+        )
     return Capacity(_rounded(pairs + 1), _rounded(nodes), room)
 
 

@@ -14,27 +14,16 @@ from .graph_set import GraphSet
 
 @dataclass(frozen=True)
 class Dataset:
-    """One row of the table of datasets.
+    """One row of the table of datasets."""
 
-    Attributes:
-        name: Its name; case and `_` or `-` make no difference.
-        task: What is learned.
-        graphs: How many.
-        about: What it is, in a few words.
-        origin: Where it comes from.
-        how: How to get it.
-        loader: `module:function` below `g2n2.data`, imported when asked for.
-        fixed: Arguments of the loader that make it this set.
-    """
-
-    name: str
-    task: str
-    graphs: int
-    about: str
-    origin: str
-    how: str
-    loader: str
-    fixed: tuple[tuple[str, Any], ...] = ()
+    name: str  # its name; case and `_` or `-` make no difference
+    task: str  # what is learned
+    graphs: int  # how many
+    about: str  # what it is, in a few words
+    origin: str  # where it comes from
+    how: str  # how to get it
+    loader: str  # `module:function` below `g2n2.data`, imported when asked for
+    fixed: tuple[tuple[str, Any], ...] = ()  # arguments of the loader that make it this set
 
 
 _TU = "TUDataset, Morris et al. 2020"
@@ -71,25 +60,18 @@ DATASETS: tuple[Dataset, ...] = (
             "benchmarks.filtering:load_filtering"),
     Dataset("counting", "7 regressions", 5_000, "subgraph counts in random graphs of 10-30 nodes",
             "Chen et al. 2020", _FILE.format("counting/random_graphs.npz"),
-            "benchmarks.counting:load_counting", (("graphs", "random"),)),
-    Dataset("counting-er", "7 regressions", 5_000, "subgraph counts in random graphs of 10 nodes",
-            "Chen et al. 2020", _FILE.format("counting/er_graphs.npz"),
-            "benchmarks.counting:load_counting", (("graphs", "er"),)),
+            "benchmarks.counting:load_counting"),
     Dataset("counting-generated", "7 regressions", 5_000, "the recipe of counting, fresh graphs",
             "Chen et al. 2020", _GENERATED, "benchmarks.counting:generate_counting"),
     Dataset("regular", "2 regressions", 1_500, "triangles and 4-cycles of regular graphs, one size",
             "this package", _GENERATED, "benchmarks.counting:regular_counting_set"),
     Dataset("exp", _TWO, 1_200, "satisfiable or not; pairs that 1-WL cannot tell apart",
             "Abboud et al. 2021", _FILE.format("expressivity/exp_graphsat.npz"),
-            "benchmarks.expressivity:load_exp"),
+            "suites:load_exp"),
     Dataset("csl", "10 classes", 150, "circular skip links, 15 relabelled copies of each",
-            "Murphy et al. 2019", _GENERATED, "benchmarks.expressivity:load_csl"),
+            "Murphy et al. 2019", _GENERATED, "suites:load_csl"),
     Dataset("sr25", "15 classes", 15, "strongly regular graphs SR(25, 12, 5, 6)",
-            "Spence, McKay", _DOWNLOADED, "benchmarks.expressivity:load_sr25"),
-    Dataset("graph8c", "no target", 11_117, "all connected graphs of 8 nodes",
-            "McKay", _GENERATED, "benchmarks.expressivity:load_graph8c"),
-    Dataset("brec", "no target", 800, "400 pairs of graphs to be told apart",
-            "BREC v3, Wang and Zhang 2024", _DOWNLOADED, "benchmarks.expressivity:load_brec"),
+            "Spence, McKay", _DOWNLOADED, "suites:load_sr25"),
 )
 # fmt: on
 _BY_NAME = {row.name.replace("_", "-"): row for row in DATASETS}
@@ -98,12 +80,11 @@ _BY_NAME = {row.name.replace("_", "-"): row for row in DATASETS}
 def load_dataset(
     name: str, data: str | Path | None = None, options: Mapping[str, Any] | None = None
 ) -> GraphSet:
-    """Load or make the dataset of that name.
+    """Load or make the dataset of that name; paths are read by `g2n2.read_graphs`.
 
     Args:
-        name: A name in `DATASETS`; paths are read by `g2n2.read_graphs`.
-        data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the official
-            source; generated sets need none.
+        name: A name in `DATASETS`.
+        data: Folder in which files are sought before `$G2N2_DATA`, the user cache and the source.
         options: Further arguments of its loader, for instance `{"track": "distance"}` of `qm9`.
     """
     row = find_dataset(name)
@@ -113,10 +94,8 @@ def load_dataset(
         if option not in allowed:
             close = get_close_matches(option, allowed, n=1)
             guess = f" (did you mean {close[0]}?)" if close else ""
-            raise DataError(
-                f"dataset {row.name} has no option {option!r}{guess}: "
-                f"expected {', '.join(allowed) or 'none'}"
-            )
+            expected = ", ".join(allowed) or "none"
+            raise DataError(f"{row.name} has no option {option!r}{guess}: expected {expected}")
         kind = type(parameters[option].default)
         if kind is int and not (type(value) is int and 0 <= value < 2**63):
             raise DataError(f"option {option} should be a whole number from 0, got {value!r}")

@@ -35,13 +35,10 @@ def _radial_basis(kind: str) -> tuple[int, float]:
 
 
 def distance_channels(positions: Tensor, mask: Tensor, kinds: tuple[str, ...]) -> Tensor:
-    """`[B, N, 3]` positions to `[B, N, N, D]`, zero on the diagonal and at the padding.
+    """`[B, N, 3]` positions in Å to `[B, N, N, D]`, zero on the diagonal and at the padding.
 
-    Args:
-        positions: In Å.
-        mask: `[B, N]`.
-        kinds: `raw` d, `square` d²/10, `inverse` 1/d, `rbfK:R` K Gaussian bumps of d whose
-            centres lie evenly between 0 and R Å; `rbfK` goes up to 12 Å.
+    Kinds: `raw` d, `square` d²/10, `inverse` 1/d, `rbfK:R` K Gaussian bumps of d whose centres lie
+    evenly between 0 and R Å; `rbfK` goes up to 12 Å.
     """
     n = mask.shape[1]
     others = ~torch.eye(n, dtype=torch.bool, device=mask.device)

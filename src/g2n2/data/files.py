@@ -23,23 +23,14 @@ _TIMEOUT_SECONDS = 15
 
 
 class DataFile(NamedTuple):
-    """A file of a dataset.
+    """A file of a dataset."""
 
-    Attributes:
-        dataset: The dataset that needs it.
-        name: Its name; alternatives are joined by `or`.
-        subfolder: Where a data folder has it.
-        sha256: Its checksum; empty if it is checked otherwise.
-        url: Its official source; empty if there is nothing to download.
-        hint: What a user without it should know.
-    """
-
-    dataset: str
-    name: str
-    subfolder: str
-    sha256: str = ""
-    url: str = ""
-    hint: str = ""
+    dataset: str  # the dataset that needs it
+    name: str  # its name; alternatives are joined by `or`
+    subfolder: str  # where a data folder has it
+    sha256: str = ""  # its checksum; empty if it is checked otherwise
+    url: str = ""  # its official source; empty if there is nothing to download
+    hint: str = ""  # what a user without it should know
 
     def find(self, data: str | Path | None, *, folder: bool = False) -> Path | None:
         """The first file (or folder) of that name in the search folders, or None."""

@@ -23,8 +23,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Level = Literal["graph", "node", "edge"]
 Kind = Literal["regression", "binary", "multiclass"]
-PER_GRAPH = ("rows", "elements", "smiles")
-"""Entries of a source with one value per graph: its record, its elements, its SMILES."""
+PER_GRAPH = ("rows", "elements", "smiles", "not_read", "other_atoms")
+"""Entries of a source with one value per graph: its record, its elements, its SMILES, phrases on
+what the features leave out of it, and the symbols of atoms whose element has no feature."""
 COLUMN, DESCRIPTOR = "column ", "descriptor "
 """Prefixes of the names of graph features, which tell them from node features."""
 NO_FEATURES = "Nodes have no features: each gets a constant 1."
@@ -158,9 +159,7 @@ class GraphSet(Described):
             raise DataError(f"{len(given)} flags for the {len(self)} graphs of {self.name}")
         wanted = np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)
         if len(bad := wanted[(wanted < 0) | (wanted >= len(self))]):
-            raise DataError(
-                f"{self.name} has no graph {bad[0]}: its {len(self)} graphs count from 0"
-            )
+            raise DataError(f"{self.name} has no graph {bad[0]}: it has {len(self)}, from 0")
         nodes = ragged_rows(self.node_offsets, wanted)
         edges = ragged_rows(self.edge_offsets, wanted)
         rows = {"graph": wanted, "node": nodes, "edge": edges}[self.level]
@@ -192,11 +191,11 @@ class GraphSet(Described):
         spelled = [(column.name.lower(), column.symbol.lower()) for column in self.columns]
         chosen = []
         for name in wanted:
-            found = [k for k, names in enumerate(spelled) if name and name.lower() in names]
-            if not found:
+            matches = [k for k, names in enumerate(spelled) if name and name.lower() in names]
+            if not matches:
                 names = ", ".join(column.name for column in self.columns) or "none"
                 raise DataError(f"{self.name} has no target {name!r}; it has: {names}")
-            chosen.append(found[-1])
+            chosen.append(matches[-1])
         columns = tuple(self.columns[index] for index in chosen)
         return replace(self, targets=self.targets[:, chosen], columns=columns)
 
@@ -259,10 +258,7 @@ class GraphSet(Described):
             if values is not None and not np.isfinite(values).all():
                 row = np.argwhere(~np.isfinite(values))[0, 0]
                 graph = int(np.repeat(np.arange(graphs), counts)[row])
-                raise DataError(
-                    f"{what} of {self._label(graph)} is NaN or infinite; "
-                    "fill it in or drop that graph"
-                )
+                raise DataError(f"{what} of {self._label(graph)} is NaN or infinite; drop it")
         return self
 
     def _label(self, index: int) -> str:
@@ -378,7 +374,7 @@ def _stacked(
         block = np.zeros((rows, 0), np.float32) if values is None else values
         if len(block) != rows:
             raise DataError(
-                f"graph {name!r} has {len(block)} rows of {what} features, expected {rows}"
+                f"graph {name!r}: {len(block)} rows of {what} features, expected {rows}"
             )
         if rows and stacked and block.shape[1] != stacked[0].shape[1]:
             raise DataError(

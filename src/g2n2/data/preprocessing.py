@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..described import counted, some
 from ..errors import DataError
-from ..validation import Int, check
+from ..validation import read_as
 from .graph_set import COLUMN, DESCRIPTOR, NO_FEATURES, GraphSet, Ints, one_hot
 
 Values = NDArray[np.float64]
@@ -36,11 +36,6 @@ TAIL = 0.005
 FAR = 3.0
 """Deviations from the mean beyond which it is clipped too: many count what few molecules have."""
 UNSEEN = "other degree"
-_COLUMN = {"mean": float, "deviation": float, "low": (None, float), "high": (None, float)}
-SHAPE = {
-    "degrees": [Int()],
-    **{level: {str: _COLUMN} for level in ("graph", "node", "edge")},
-}
 
 
 @dataclass(frozen=True)
@@ -80,18 +75,15 @@ class ScaledColumn:
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How graphs are made ready for a network; without arguments they are left as they are.
+    """How graphs are made ready for a network; without arguments they are left as they are."""
 
-    Attributes:
-        degrees: The classes of degrees, but for the last one; none if nodes have features.
-        graph: Scaling of graph features, by name.
-        node: Scaling of node features, by their index.
-        edge: Scaling of edge features, by their index; zero stays zero, as where there is no edge.
-    """
-
+    # the classes of degrees, but for the last one; none if nodes have features
     degrees: tuple[int, ...] = ()
+    # scaling of graph features, by name
     graph: Mapping[str, ScaledColumn] = field(default_factory=dict)
+    # scaling of node features, by their index
     node: Mapping[str, ScaledColumn] = field(default_factory=dict)
+    # scaling of edge features, by their index; zero stays zero, as where there is no edge
     edge: Mapping[str, ScaledColumn] = field(default_factory=dict)
 
     @classmethod
@@ -106,10 +98,10 @@ class Preprocessing:
         if how == "none":
             return cls(graph=graph)
         # Features of a known data set, a constant among them, are as published.
-        own = "format" in graphs.source
-        if has_no_features(graphs) and (own or not graphs.node_features.shape[1]):
+        from_file = "format" in graphs.source
+        if has_no_features(graphs) and (from_file or not graphs.node_features.shape[1]):
             return cls(_common_degrees(graphs), graph)
-        if not own:
+        if not from_file:
             return cls(graph=graph)
         node = _large_columns(graphs.node_features, centred=True)
         return cls((), graph, node, _large_columns(graphs.edge_features, centred=False))
@@ -189,20 +181,16 @@ class Preprocessing:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], source: object) -> Preprocessing:
         """From a file; a DataError if it is damaged."""
-        check(content, SHAPE, "preprocessing", source)
-        levels = {
-            level: {name: ScaledColumn(**column) for name, column in content[level].items()}
-            for level in ("graph", "node", "edge")
-        }
-        scaled = [column for columns in levels.values() for column in columns.values()]
-        degrees = tuple(content["degrees"])
-        ordered = list(degrees) == sorted(set(degrees))
-        if not ordered or any(column.deviation == 0 for column in scaled):
-            raise DataError(
-                f"{source} is damaged: preprocessing needs ascending degrees and deviations other "
-                "than 0"
-            )
-        return cls(degrees, **levels)
+        fitted: Preprocessing = read_as(cls, content, "preprocessing", source)
+        return fitted.checked(source)
+
+    def checked(self, source: object) -> Preprocessing:
+        """Itself; a DataError if it cannot have been fitted."""
+        columns = (*self.graph.values(), *self.node.values(), *self.edge.values())
+        ordered = list(self.degrees) == sorted(set(self.degrees))
+        if not ordered or any(column.deviation == 0 for column in columns):
+            raise DataError(f"{source} is damaged: degrees must ascend, no deviation be 0")
+        return self
 
 
 def has_no_features(graphs: GraphSet) -> bool:

@@ -98,7 +98,7 @@ def nodes_and_edges(data: Any) -> tuple[int, Tensor]:
     edge_index: Tensor = pyg_edges(data, torch.zeros(2, 0, dtype=torch.long, device=device))
     if device is not None and edge_index.device != device:
         raise DataError(
-            f"edge_index is on {edge_index.device}, the nodes are on {device}: move one of them"
+            f"edge_index is on {edge_index.device}, the nodes are on {device}: move one"
         )
     check_edge_index(edge_index, count, "the PyG data")
     return count, edge_index.long()
@@ -122,9 +122,7 @@ def _owner(data: Any, count: int) -> Tensor | None:
     if owner is None:
         return None
     if owner.dim() != 1 or len(owner) != count:
-        raise DataError(
-            f"batch has shape {list(owner.shape)}, expected [{count}]: the graph of each node"
-        )
+        raise DataError(f"batch has shape {list(owner.shape)}, expected the graph of {count} nodes")
     if owner.dtype not in WHOLE:
         raise DataError(f"batch holds {owner.dtype}, expected whole numbers (torch.long)")
     if len(owner) and int(owner.min()) < 0:

@@ -1,8 +1,7 @@
 """QM9: 130,831 molecules with DFT geometry, bonds in the order of the atoms and twelve targets.
 
-`load_qm9` reads a cache file, which is built once, from the package qm9pack or from the raw files
-that PyG downloads. There are two tracks, always named in results: `bonds` sees the molecular graph,
-`distance` sees the geometry as well.
+`load_qm9` reads a cache file, which is built once from the package qm9pack. There are two tracks,
+always named in results: `bonds` sees the molecular graph, `distance` sees the geometry as well.
 
 qm9pack gives a geometry and a SMILES whose atoms are in different orders. The bonds are rebuilt by
 taking as many atom pairs as the SMILES has bonds, shortest first by d / (rᵢ + rⱼ), and matching the
@@ -45,10 +44,9 @@ from ..atomic_files import replace_file, sole_builder
 from ..errors import DataError
 from ..input_files import sha256_of
 from .archives import read_npz
-from .files import cache_folder, search_folders
+from .files import cache_folder
 from .graph_set import GraphSet, Ints, Target
 from .qm9_features import AROMATIC_BIT, ATOMIC_NUMBERS, FEATURE_NOTES, Features, feature_columns
-from .readers.molecule_files import sdf_texts
 
 Track = Literal["bonds", "distance"]
 EnergyUnit = Literal["hartree", "meV"]
@@ -66,7 +64,6 @@ _INSTALL = 'pip install "g2n2[chem]"'
 _FORMAT = 1
 _OCTETS = ("sizes", "elements", "planes", "atoms", "degrees", "neighbours", "orders")
 _DTYPES = {"numbers": "<i4", "targets": "<f8", **dict.fromkeys(_OCTETS, "|u1")}
-_RAW_FILES = ("gdb9.sdf", "gdb9.sdf.csv", "uncharacterized.txt")
 _CHUNK = 512
 # Covalent radii in Å by atomic number (Cordero et al. 2008).
 _RADII = {1: 0.31, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57}
@@ -76,36 +73,35 @@ _MOST_MATCHES = 100_000
 
 
 class QM9Target(NamedTuple):
-    """A property: name, printed symbol, unit, its columns in qm9pack and `gdb9.sdf.csv`."""
+    """A property: name, printed symbol, unit, its column in qm9pack, other names for it."""
 
     name: str
     symbol: str
     unit: str
     column: str
-    raw_column: str
     aliases: tuple[str, ...] = ()
 
 
 QM9_TARGETS = (
-    QM9Target("mu", "μ", "D", "Dipole_debye", "mu"),
-    QM9Target("alpha", "α", "a₀³", "Polarizability_bohr3", "alpha"),
-    QM9Target("homo", "ε_homo", "hartree", "HOMO_au", "homo", ("e_homo",)),
-    QM9Target("lumo", "ε_lumo", "hartree", "LUMO_au", "lumo", ("e_lumo",)),
-    QM9Target("gap", "Δε", "hartree", "HOMO_LUMO_gap_au", "gap", ("delta_e",)),
-    QM9Target("r2", "R²", "a₀²", "R2_bohr2", "r2"),
-    QM9Target("zpve", "ZPVE", "hartree", "ZPVE_au", "zpve"),
-    QM9Target("u0", "U₀", "hartree", "InternalEnergy_0K_au", "u0", ("U_0",)),
-    QM9Target("u", "U", "hartree", "InternalEnergy_298K_au", "u298"),
-    QM9Target("h", "H", "hartree", "Enthalphy_298K_au", "h298"),  # spelled so in the file
-    QM9Target("g", "G", "hartree", "GibbsFreeEnergy_298K_au", "g298"),
-    QM9Target("cv", "C_v", "cal/(mol K)", "Heatcapacity_Cv_cal_mol_K", "cv"),
+    QM9Target("mu", "μ", "D", "Dipole_debye"),
+    QM9Target("alpha", "α", "a₀³", "Polarizability_bohr3"),
+    QM9Target("homo", "ε_homo", "hartree", "HOMO_au", ("e_homo",)),
+    QM9Target("lumo", "ε_lumo", "hartree", "LUMO_au", ("e_lumo",)),
+    QM9Target("gap", "Δε", "hartree", "HOMO_LUMO_gap_au", ("delta_e",)),
+    QM9Target("r2", "R²", "a₀²", "R2_bohr2"),
+    QM9Target("zpve", "ZPVE", "hartree", "ZPVE_au"),
+    QM9Target("u0", "U₀", "hartree", "InternalEnergy_0K_au", ("U_0",)),
+    QM9Target("u", "U", "hartree", "InternalEnergy_298K_au", ("u298",)),
+    QM9Target("h", "H", "hartree", "Enthalphy_298K_au", ("h298",)),  # spelled so in the file
+    QM9Target("g", "G", "hartree", "GibbsFreeEnergy_298K_au", ("g298",)),
+    QM9Target("cv", "C_v", "cal/(mol K)", "Heatcapacity_Cv_cal_mol_K"),
 )
 
 
 def find_target(name: str) -> QM9Target:
     """The target of that name or symbol, in any case."""
     for target in QM9_TARGETS:
-        spellings = (target.name, target.symbol, target.raw_column, *target.aliases)
+        spellings = (target.name, target.symbol, *target.aliases)
         if name.strip().casefold() in {spelling.casefold() for spelling in spellings}:
             return target
     listing = ", ".join(f"{target.name} ({target.symbol})" for target in QM9_TARGETS)
@@ -118,7 +114,6 @@ def load_qm9(
     targets: str | Sequence[str] | None = None,
     energy_unit: EnergyUnit = "hartree",
     cache: str | Path | None = None,
-    data: str | Path | None = None,
     progress: bool = True,
     rebuild: bool = False,
 ) -> GraphSet:
@@ -138,7 +133,6 @@ def load_qm9(
         targets: Names or symbols of targets, as `"R2"` or `["u0", "gap"]`; None for all twelve.
         energy_unit: `hartree`, as in the files and the paper, or `meV`.
         cache: The cache file; None for the one in the user cache.
-        data: Folder with PyG's raw files, which are preferred to qm9pack if they are there.
         progress: Whether a build shows a progress bar.
         rebuild: Build the cache file even if there is one.
     """
@@ -151,13 +145,8 @@ def load_qm9(
             raise DataError(f"QM9 has no {what} {value!r}; choose among: {', '.join(choices)}")
     names = [target.name for target in QM9_TARGETS] if targets is None else targets
     chosen = [find_target(name) for name in ([names] if isinstance(names, str) else names)]
-    path = qm9_cache(cache, data, progress=progress, rebuild=rebuild)
+    path = qm9_cache(cache, progress=progress, rebuild=rebuild)
     arrays, about = read_cache(path)
-    if has_raw_files(data) and about["origin"] != "gdb9.sdf":
-        raise DataError(
-            f"the QM9 cache {str(path)!r} was built from {about['origin']}, but {str(data)!r} "
-            "holds gdb9.sdf: name another cache file, or pass rebuild=True"
-        )
     in_mev = [energy_unit == "meV" and target.unit == "hartree" for target in chosen]
     sizes, degrees = arrays["sizes"].astype(np.int64), arrays["degrees"]
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -165,11 +154,6 @@ def load_qm9(
     notes = [FEATURE_NOTES[features]]
     if len(sizes) != MOLECULES:
         notes.append(f"the cache holds {len(sizes):,} of {MOLECULES:,} molecules only")
-    if about["unclean"]:
-        notes.append(
-            f"RDKit refused the valences of {about['unclean']:,} molecules; their aromatic, sp, "
-            "sp2, sp3, donor and acceptor columns are 0"
-        )
     edge_counts = np.diff(bonds_before[np.cumsum(sizes)], prepend=0)
     edges = np.stack([np.repeat(within, degrees), arrays["neighbours"]])
     columns = feature_columns(arrays, features, sizes, edge_counts, edges)
@@ -205,18 +189,14 @@ def load_qm9(
 
 
 def qm9_cache(
-    cache: str | Path | None = None,
-    data: str | Path | None = None,
-    progress: bool = True,
-    rebuild: bool = False,
+    cache: str | Path | None = None, *, progress: bool = True, rebuild: bool = False
 ) -> Path:
     """The path of the cache file, which is built first if it does not exist; see `load_qm9`."""
-    default = "qm9-sdf.cache" if has_raw_files(data) else "qm9.cache"
-    path = cache_folder() / default if cache is None else Path(cache)
+    path = cache_folder() / "qm9.cache" if cache is None else Path(cache)
     if rebuild or not path.exists():
         with sole_builder(path):
             if rebuild or not path.exists():  # another process may have built it meanwhile
-                build_qm9(path, data, progress=progress)
+                build_qm9(path, progress=progress)
     return path
 
 
@@ -285,41 +265,20 @@ def _from_planes(planes: Bytes) -> NDArray[np.float32]:
     return np.ascontiguousarray(steps.T)
 
 
-Entry = tuple[int, tuple[float, ...], tuple[str, ...]]
-"""Number in GDB-9, targets, and texts: SMILES, elements and coordinates, or one mol block."""
+Entry = tuple[int, tuple[float, ...], tuple[str, str, str]]
+"""Number in GDB-9, targets, and SMILES, elements and coordinates as text."""
 
 
-def has_raw_files(data: str | Path | None) -> bool:
-    """Whether PyG's raw files are below `data`."""
-    return bool(_raw_files(data))
-
-
-def _raw_files(data: str | Path | None) -> list[Path]:
-    if data is not None:
-        folder = search_folders(data)[0]
-        for below in ("", "raw", "QM9/raw", "qm9/raw"):
-            files = [folder / below / name for name in _RAW_FILES]
-            if all(path.is_file() for path in files):
-                return files
-    return []
-
-
-def find_source(data: str | Path | None = None) -> list[Path]:
-    """QM9's files: PyG's raw files below `data`, or else those of the package qm9pack."""
-    files = _raw_files(data)
+def find_source() -> list[Path]:
+    """The files of the package qm9pack."""
     # qm9pack cannot be imported with a recent setuptools, but its folder can be found.
-    spec = None if files else importlib.util.find_spec("qm9pack")
-    if spec is not None and spec.submodule_search_locations:
-        folder = Path(spec.submodule_search_locations[0], "data")
-        files = [folder / f"qm9_part{part}.csv" for part in (1, 2, 3)]
-        if absent := [path.name for path in files if not path.is_file()]:
-            raise DataError(f"qm9pack is installed without {', '.join(absent)}; reinstall it")
-    if not files:
-        sought = "" if data is None else f" and {str(data)!r} lacks {' or '.join(_RAW_FILES)}"
-        raise DataError(
-            f"QM9 is not here: the package qm9pack, which carries it, is not installed{sought}. "
-            f"Install it: {_INSTALL}"
-        )
+    spec = importlib.util.find_spec("qm9pack")
+    if spec is None or not spec.submodule_search_locations:
+        raise DataError(f"QM9 comes with the package qm9pack, which is not installed: {_INSTALL}")
+    folder = Path(spec.submodule_search_locations[0], "data")
+    files = [folder / f"qm9_part{part}.csv" for part in (1, 2, 3)]
+    if absent := [path.name for path in files if not path.is_file()]:
+        raise DataError(f"qm9pack is installed without {', '.join(absent)}; reinstall it")
     if importlib.util.find_spec("rdkit") is None:
         raise DataError(f"building QM9 needs RDKit, which is not installed: {_INSTALL}")
     return files
@@ -327,82 +286,48 @@ def find_source(data: str | Path | None = None) -> list[Path]:
 
 def _entries(files: Sequence[Path]) -> Iterator[Entry]:
     """Every molecule, in the order of the files."""
-    try:
-        if files[0].name == _RAW_FILES[0]:
-            yield from _sdf_entries(*files)
-            return
-        for path in files:
+    for path in files:
+        try:
             with path.open(encoding="utf-8", newline="") as file:
                 for row in csv.DictReader(file):
                     targets = tuple(float(row[target.column]) for target in QM9_TARGETS)
                     texts = (row["SMILES"], row["Elements"], row["XYZ_Ang"])
                     yield int(row["Index"]), targets, texts
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, DataError):
-            raise
-        names = ", ".join(path.name for path in files)
-        raise DataError(f"cannot read QM9 from {names} ({error!r}): get the files again") from error
-
-
-def _sdf_entries(sdf: Path, table: Path, uncharacterized: Path) -> Iterator[Entry]:
-    # PyG's reading of this file: nine lines of heading and two at the foot are no entries.
-    lines = uncharacterized.read_text(encoding="utf-8").split("\n")[9:-2]
-    left_out = {int(line.split()[0]) for line in lines}
-    with table.open(encoding="utf-8", newline="") as rows, sdf.open(encoding="utf-8") as text:
-        pairs = zip(csv.DictReader(rows), sdf_texts(text, sdf.name), strict=True)
-        for number, (row, block) in enumerate(pairs, 1):
-            if number not in left_out:
-                yield number, tuple(float(row[t.raw_column]) for t in QM9_TARGETS), (block,)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"cannot read QM9 from {path.name} ({error!r}): reinstall qm9pack"
+            ) from error
 
 
 def build_qm9(
-    path: Path,
-    data: str | Path | None = None,
-    rows: int | None = None,
-    processes: int = 2,
-    progress: bool = True,
+    path: Path, rows: int | None = None, processes: int = 2, progress: bool = True
 ) -> None:
-    """Build the cache file from qm9pack, or from PyG's raw files if `data` holds them.
-
-    Args:
-        path: Where the cache is written.
-        data: Folder that may hold the raw files, itself or in `raw` or `QM9/raw` below it.
-        rows: Only the first `rows` molecules; None for all.
-        processes: Number of worker processes; 1 starts none.
-        progress: Whether a progress bar is shown.
-    """
+    """Build the cache file of all molecules, or the first `rows`, in some worker processes."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    files = find_source(data)
-    origin = "gdb9.sdf" if files[0].name == _RAW_FILES[0] else "qm9pack"
+    files = find_source()
     entries = islice(_entries(files), rows)
     groups = iter(lambda: list(islice(entries, _CHUNK)), [])
     chunks: list[Arrays] = []
-    unclean = 0
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not progress) as bar:
         task = bar.add_task("building QM9", total=min(rows or MOLECULES, MOLECULES))
-        for chunk, of_chunk in _rebuilt(groups, processes):
+        for chunk in _rebuilt(groups, processes):
             chunks.append(chunk)
-            unclean += of_chunk
             bar.advance(task, len(chunk["sizes"]))
     arrays = _joined(chunks)
     if rows is None and (count := len(arrays["sizes"])) != MOLECULES:
-        raise DataError(
-            f"{origin} holds {count:,} molecules, QM9 has {MOLECULES:,}: a file is incomplete; "
-            "get it again"
-        )
+        raise DataError(f"qm9pack holds {count:,} molecules, QM9 has {MOLECULES:,}: reinstall it")
     about = {
-        "origin": origin,
+        "origin": "qm9pack",
         "files": {file.name: sha256_of(file) for file in files},
-        "unclean": unclean,
         "rdkit": importlib.metadata.version("rdkit"),
     }
     write_cache(path, arrays, about)
 
 
-def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[tuple[Arrays, int]]:
+def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[Arrays]:
     """Rebuild every group, in order; a daemonic process may not start others."""
     if processes == 1 or current_process().daemon:
         yield from map(_rebuild, groups)
@@ -420,31 +345,28 @@ def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[tuple[Ar
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _rebuild(group: list[Entry]) -> tuple[Arrays, int]:
-    """Arrays of some entries, and how many of them RDKit refused, in a worker process.
+def _rebuild(group: list[Entry]) -> Arrays:
+    """Arrays of some entries, made in a worker process.
 
     The texts are not sent back: they would be nine tenths of the traffic.
     """
     molecules: list[Arrays] = []
-    unclean = 0
     for number, targets, texts in group:
-        make = molecule_from_block if len(texts) == 1 else molecule_from_smiles
-        arrays, clean = make(f"molecule {number} of QM9", *texts)
-        unclean += not clean
-        own: Arrays = {
+        arrays = molecule_from_smiles(f"molecule {number} of QM9", *texts)
+        head: Arrays = {
             "numbers": np.array([number], dtype=np.int32),
             "sizes": np.array([len(arrays["elements"])], dtype=np.uint8),
             "targets": np.array([targets], dtype=np.float64),
         }
-        molecules.append(own | arrays)
-    return _joined(molecules), unclean
+        molecules.append(head | arrays)
+    return _joined(molecules)
 
 
 def _joined(parts: Sequence[Arrays]) -> Arrays:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> tuple[Arrays, bool]:
+def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> Arrays:
     """Rebuild a molecule from a row of qm9pack, its atoms in XYZ order.
 
     Elements are written `['C','H']`, coordinates `[[0.,1.5,2],[…]]`; floats like `0.` are not JSON.
@@ -469,26 +391,7 @@ def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> tu
         raise DataError(f"{label}: SMILES {smiles!r} does not fit its geometry; reinstall qm9pack")
     kekule = Chem.Mol(template)
     Chem.Kekulize(kekule, clearAromaticFlags=True)
-    return _arrays(order, numbers, positions, kekule, template), True
-
-
-def molecule_from_block(label: str, block: str) -> tuple[Arrays, bool]:
-    """A molecule of `gdb9.sdf`, and whether RDKit accepts its valences.
-
-    Some entries lack the charges they need; the columns that RDKit would fill are 0 then.
-    """
-    from rdkit import Chem, rdBase
-
-    with rdBase.BlockLogs():
-        as_written = Chem.MolFromMolBlock(block, sanitize=False, removeHs=False)
-        if as_written is None:
-            raise DataError(f"{label} of gdb9.sdf is damaged; get the file again")
-        perceived = Chem.Mol(as_written)
-        clean = Chem.SanitizeMol(perceived, catchErrors=True) == Chem.SANITIZE_NONE
-    numbers = np.array([atom.GetAtomicNum() for atom in as_written.GetAtoms()], dtype=np.uint8)
-    positions = np.asarray(as_written.GetConformer().GetPositions(), dtype=np.float64)
-    order = range(len(numbers))
-    return _arrays(order, numbers, positions, as_written, perceived if clean else None), clean
+    return _arrays(order, numbers, positions, kekule, template)
 
 
 def _match(template: Any, numbers: Bytes, positions: NDArray[np.float64]) -> Sequence[int] | None:
@@ -545,16 +448,11 @@ def _arrays(
     numbers: Bytes,
     positions: NDArray[np.float64],
     kekule: Any,
-    perceived: Any | None,
+    perceived: Any,
 ) -> Arrays:
-    """The arrays of one molecule in XYZ order.
+    """The arrays of one molecule, of which there is a form without aromatic bonds.
 
-    Args:
-        order: For each atom of the two molecules its index in the geometry.
-        numbers: `[n]` atomic numbers in XYZ order.
-        positions: `[n, 3]`.
-        kekule: The molecule without aromatic bonds.
-        perceived: The same, sanitised; None if RDKit refuses it.
+    `order` has for each of its atoms the index in the geometry, whose order the arrays have.
     """
     atoms = np.zeros((len(numbers), 6), dtype=np.uint8)
     table = np.zeros((len(numbers), len(numbers)), dtype=np.uint8)
@@ -563,18 +461,17 @@ def _arrays(
     for bond in kekule.GetBonds():
         begin, end = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
         table[begin, end] = table[end, begin] = int(bond.GetBondTypeAsDouble())
-    if perceived is not None:
-        rank = {"SP": 1, "SP2": 2, "SP3": 3}
-        for index, atom in zip(order, perceived.GetAtoms(), strict=True):
-            atoms[index, 0] = atom.GetIsAromatic()
-            atoms[index, 1] = rank.get(atom.GetHybridization().name, 0)
-        for column, family in ((2, "Donor"), (3, "Acceptor")):
-            for feature in _feature_factory().GetFeaturesForMol(perceived, includeOnly=family):
-                atoms[[order[atom] for atom in feature.GetAtomIds()], column] = 1
-        for bond in perceived.GetBonds():
-            if bond.GetIsAromatic():
-                begin, end = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
-                table[[begin, end], [end, begin]] |= AROMATIC_BIT
+    rank = {"SP": 1, "SP2": 2, "SP3": 3}
+    for index, atom in zip(order, perceived.GetAtoms(), strict=True):
+        atoms[index, 0] = atom.GetIsAromatic()
+        atoms[index, 1] = rank.get(atom.GetHybridization().name, 0)
+    for column, family in ((2, "Donor"), (3, "Acceptor")):
+        for feature in _feature_factory().GetFeaturesForMol(perceived, includeOnly=family):
+            atoms[[order[atom] for atom in feature.GetAtomIds()], column] = 1
+    for bond in perceived.GetBonds():
+        if bond.GetIsAromatic():
+            begin, end = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
+            table[[begin, end], [end, begin]] |= AROMATIC_BIT
     atoms[:, 4] = ((table > 0) & (numbers == 1)).sum(axis=1)
     sources, neighbours = np.nonzero(table)
     return {

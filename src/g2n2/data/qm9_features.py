@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from .graph_set import Ints
 from .readers.molecules import ATOM_FEATURES, BOND_FEATURES
-from .rings import ring_edges
 
 Arrays = Mapping[str, NDArray[Any]]
 Features = Literal["pyg", "ppgn", "sanitized", "smiles"]
 
 AROMATIC_BIT = 4
 """Set in a bond's order if the bond is aromatic; the other bits are its Kekulé order, 1 to 3."""
+_GROUND = 1e-6  # conductance of each node to ground, so that a graph may have several components
+_ENTRIES = 2**22  # of the matrices that are inverted at a time
 ATOMIC_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
 _PYG_NAMES = (*ATOMIC_NUMBERS, "Z", "aromatic", "sp", "sp2", "sp3", "hydrogens")
 FEATURE_NOTES = {
@@ -92,9 +93,11 @@ def _smiles_features(arrays: Arrays, sizes: Ints, edge_counts: Ints, edges: Ints
     bonds = np.zeros((len(on_ring), len(BOND_FEATURES)), dtype=np.float32)
     bonds[:, :4] = _bond_orders(arrays, kekule=False)
     bonds[:, BOND_FEATURES.index("in ring")] = on_ring
-    found = [frozenset(map(symbols.get, atoms)) for atoms in _distinct(arrays["elements"], sizes)]
+    element_sets = [
+        frozenset(map(symbols.get, atoms)) for atoms in _distinct(arrays["elements"], sizes)
+    ]
     # Read by runs: how a SMILES has to be read to have these features.
-    source = {"hydrogens": True, "stereo": False, "elements": tuple(found)}
+    source = {"hydrogens": True, "stereo": False, "elements": tuple(element_sets)}
     return Columns(nodes, bonds, ATOM_FEATURES, BOND_FEATURES, source)
 
 
@@ -113,3 +116,30 @@ def _bond_orders(arrays: Arrays, *, kekule: bool) -> NDArray[np.float32]:
         by_order[order, order - 1] = 1
         by_order[order | AROMATIC_BIT, order - 1 if kekule else 3] = 1
     return by_order.take(arrays["orders"], axis=0)
+
+
+def ring_edges(sizes: Ints, edge_counts: Ints, edges: Ints) -> NDArray[np.bool_]:
+    """`[ΣE]` whether each edge of undirected simple graphs of some hundred nodes lies on a cycle.
+
+    An edge is on no cycle exactly if it is a bridge, and its effective resistance is 1 then. On a
+    cycle of k nodes it is at most (k − 1) / k.
+    """
+    on_cycle = np.zeros(edges.shape[1], dtype=bool)
+    owner = np.repeat(np.arange(len(sizes)), edge_counts)
+    for size in np.unique(sizes[edge_counts > 0]).tolist():
+        members = np.flatnonzero((sizes == size) & (edge_counts > 0))
+        at_once = max(1, _ENTRIES // size**2)
+        for start in range(0, len(members), at_once):
+            chosen = members[start : start + at_once]
+            place = np.full(len(sizes), -1)
+            place[chosen] = np.arange(len(chosen))
+            rows = np.flatnonzero(place[owner] >= 0)
+            graph, (i, j) = place[owner[rows]], edges[:, rows]
+            laplacian = np.zeros((len(chosen), size, size))
+            laplacian[graph, i, j] = -1.0
+            nodes = np.arange(size)
+            laplacian[:, nodes, nodes] = _GROUND - laplacian.sum(2)
+            inverse = np.linalg.inv(laplacian)
+            resistance = inverse[graph, i, i] + inverse[graph, j, j] - 2.0 * inverse[graph, i, j]
+            on_cycle[rows] = resistance < 1.0 - 0.5 / size
+    return on_cycle

@@ -27,9 +27,9 @@ SMILES = "smiles:"
 """Prefix of each string of a list of molecules; other strings are graphs without features."""
 _TARGETS = {"target", "name", "on_bad", "task"}
 _COLUMNS = _TARGETS | {"id", "split_column"}
-_MOLECULES = {"largest", "stereo", "join", "descriptors"}
+_MOLECULES = {"hydrogens", "largest", "stereo", "join", "descriptors"}
 _OPTIONS_OF = {
-    "molecules in a table": _COLUMNS | _MOLECULES | {"smiles", "hydrogens"},
+    "molecules in a table": _COLUMNS | _MOLECULES | {"smiles"},
     "molecule files": _COLUMNS | _MOLECULES,
     "an edge list": _COLUMNS | {"directed", "level", "join"},
     "an npz file": _TARGETS | {"level"},
@@ -58,7 +58,7 @@ def read_graphs(
     id: str | None = None,
     split_column: str | None = None,
     on_bad: OnBad = "skip",
-    hydrogens: bool = False,
+    hydrogens: bool | None = None,
     largest: bool = False,
     stereo: bool = True,
     join: str | Sequence[str] = (),
@@ -88,7 +88,8 @@ def read_graphs(
         split_column: The column that names each graph's part of the split.
         on_bad: `skip` leaves out records that cannot be read and names them in the notes,
             `refuse` raises an error that names them.
-        hydrogens: Make the implicit hydrogens of SMILES nodes.
+        hydrogens: Whether hydrogens are nodes: True adds those that are implicit, False folds
+            those of an SDF or XYZ file into their neighbours, None leaves them as they are written.
         largest: Keep only the largest fragment of each molecule, as of a salt.
         stereo: Label the R, S, E and Z of molecules; else those features are 0.
         join: Columns of numbers that become `graph_features`: names, or one text with commas.
@@ -121,9 +122,7 @@ def reading_options(given: Mapping[str, Any]) -> Options:
     allowed = [field.name for field in fields(Options)]
     for name in given:
         if name not in allowed:
-            raise DataError(
-                f"there is no option {name!r} for your own graphs; known: {', '.join(allowed)}"
-            )
+            raise DataError(f"no option {name!r} for your own graphs; known: {', '.join(allowed)}")
     return _checked(Options(**given))
 
 
@@ -146,6 +145,7 @@ def _checked(options: Options) -> Options:
         else:
             of_text = name in ("smiles", "id", "split_column", "name")
             good = isinstance(value, str | None) if of_text else type(value) is bool
+            good |= name == "hydrogens" and value is None
             expected = "text" if of_text else "true or false"
         if not good:
             raise DataError(f"{name} is {value!r}, expected {expected}")

@@ -65,9 +65,7 @@ def split(
         return _by_scaffold(graphs, fractions)
     if how == "110k/10k/rest":
         if len(graphs) <= 120_000:
-            raise DataError(
-                f"the split {how} needs more than {len(graphs):,} molecules; take more of them"
-            )
+            raise DataError(f"the split {how} needs more than {len(graphs):,} molecules")
         # RandomState's stream is frozen; that of numpy's newer generators may change.
         order = np.random.RandomState(seed).permutation(len(graphs)).astype(np.int64)
         return _named(np.split(order, [110_000, 120_000]))
@@ -136,9 +134,7 @@ def stratified_folds(labels: NDArray[Any], folds: int = 10, seed: int = 0) -> Pa
     appearance = np.argsort(np.argsort(first))[inverse]  # classes numbered as they first appear
     sizes = np.bincount(appearance)
     if sizes.max() < folds:
-        raise DataError(
-            f"{folds} folds need a class of at least {folds} graphs, the largest has {sizes.max()}"
-        )
+        raise DataError(f"{folds} folds need a class of at least {folds} graphs, not {sizes.max()}")
     ordered = np.sort(appearance)
     shares = [np.bincount(ordered[i::folds], minlength=len(sizes)) for i in range(folds)]
     generator = np.random.RandomState(seed)
@@ -191,9 +187,7 @@ def _by_scaffold(graphs: GraphSet, fractions: Sequence[float]) -> Parts:
     """
     smiles = smiles_of(graphs)
     if smiles is None:
-        raise DataError(
-            f"{graphs.name} keeps no SMILES, which a scaffold split needs; split at random"
-        )
+        raise DataError(f"a scaffold split needs SMILES, {graphs.name} has none; split at random")
     groups: dict[str, list[int]] = defaultdict(list)
     with chemistry() as chem:
         from rdkit.Chem.Scaffolds import MurckoScaffold

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,16 +9,9 @@ import torch
 from torch import Tensor
 
 from ..ops.packing import Packing
-from .batch import LARGE, GraphBatch, dense, sparse
-from .distances import (
-    distance_channels,
-    distance_rows,
-    distance_width,
-    squared_distance_rows,
-    squared_distances,
-)
+from .batch import LARGE, GraphBatch, PackedBatch
+from .distances import distance_rows, distance_width, squared_distance_rows
 from .graph_set import GraphSet, Ints, ragged_rows
-from .packed_batch import PackedBatch
 
 
 class GraphStore:
@@ -34,11 +26,9 @@ class GraphStore:
         columns_only: Whether the batches are for a `columns_only` network, which takes a sparse A
             of large graphs.
         squared: Whether batches have the squared distances D of the positions as `designed`.
-
-    Attributes:
-        designed: `[ΣP, k]` precomputed spectral supports of the pairs of all graphs, or None.
     """
 
+    # `[ΣP, k]` precomputed spectral supports of the pairs of all graphs, or None
     designed: Tensor | None = None
 
     def __init__(
@@ -83,30 +73,46 @@ class GraphStore:
         Targets of nodes are `[B, N, T]` and of edges `[B, N, N, T]`, NaN where there is none; those
         of edges are `[E, T]` if A is sparse.
         """
-        widest = int(self.graphs.sizes[indices].max())
-        batch = self._build(sparse if self.sparse(widest) else dense, indices, widest)
-        edges, designed = batch.edges, None
-        if self.positions is not None and not batch.adjacency.is_sparse:
-            positions = self.positions.new_zeros(*batch.mask.shape, 3)
-            positions[batch.mask] = self.positions[self._rows(self.node_offsets, indices)]
-            if self.distance:
-                channels = distance_channels(positions, batch.mask, self.distance)
-                edges = torch.cat([edges, channels], dim=-1)
-            if self.squared:
-                designed = squared_distances(positions, batch.mask)
+        graphs, widest = self.graphs, int(self.graphs.sizes[indices].max())
+        node_rows, edge_rows = self._node_rows(indices), self._edge_rows(indices)
+        owner, ends = self._graph_of_edge(indices), self.edges[:, edge_rows]
+        batch = GraphBatch.from_edges(
+            self._index(graphs.sizes[indices]),
+            owner,
+            ends,
+            nodes=self.node_features[node_rows],
+            edges=self.edge_features[edge_rows],
+            weights=None if self.weights is None else self.weights[edge_rows],
+            directed=graphs.directed,
+            widest=widest,
+            sparse=self.sparse(widest),
+        )
+        is_sparse = batch.adjacency.is_sparse
+        if self.positions is not None and not is_sparse:
+            batch = batch.with_distances(self.positions[node_rows], self.distance, self.squared)
         if self.designed is not None:
             pairs = batch.mask[:, :, None] & batch.mask[:, None]
             designed = self.designed.new_zeros(*pairs.shape, self.designed.shape[1])
             designed[pairs] = self.designed[self._rows(self.pair_offsets, indices)]
-        return replace(batch, edges=edges, targets=self._targets(batch, indices), designed=designed)
+            batch = replace(batch, designed=designed)
+        if graphs.level == "graph":
+            targets = self.targets[self._index(indices)]
+        elif graphs.level == "edge" and is_sparse:
+            targets = self.targets[edge_rows]
+        else:
+            of_nodes = graphs.level == "node"
+            shape = batch.mask.shape if of_nodes else batch.adjacency.shape
+            targets = self.targets.new_full((*shape, self.targets.shape[1]), torch.nan)
+            where = (batch.mask,) if of_nodes else (owner, *ends)
+            targets[where] = self.targets[node_rows if of_nodes else edge_rows]
+        return replace(batch, targets=targets)
 
     def packed(self, indices: Ints) -> PackedBatch:
         """The graphs of these indices as rows, the smallest first, with targets."""
         sizes = self.graphs.sizes
         indices = indices[np.argsort(sizes[indices], kind="stable")]
         packing = Packing(sizes[indices].tolist(), self.device)
-        edge_rows = self._rows(self.edge_offsets, indices)
-        node_rows = self._rows(self.node_offsets, indices)
+        node_rows, edge_rows = self._node_rows(indices), self._edge_rows(indices)
         pairs = self.pair_rows(indices)
         adjacency = torch.zeros(packing.pairs, 1, dtype=self.dtype, device=self.device)
         if self.weights is None:
@@ -151,45 +157,22 @@ class GraphStore:
         """
         sizes = self._index(self.graphs.sizes[indices])
         owner = self._graph_of_edge(indices)
-        start, end = self.edges[:, self._rows(self.edge_offsets, indices)]
+        start, end = self.edges[:, self._edge_rows(indices)]
         starts = sizes.square().cumsum(0) - sizes.square()
         start, end = (end, start) if reverse else (start, end)
         pairs: Tensor = starts[owner] + start * sizes[owner] + end
         return pairs
-
-    def _build(self, build: Callable[..., GraphBatch], indices: Ints, widest: int) -> GraphBatch:
-        edge_rows = self._rows(self.edge_offsets, indices)
-        return build(
-            self._index(self.graphs.sizes[indices]),
-            self._graph_of_edge(indices),
-            self.edges[:, edge_rows],
-            nodes=self.node_features[self._rows(self.node_offsets, indices)],
-            edges=self.edge_features[edge_rows],
-            weights=None if self.weights is None else self.weights[edge_rows],
-            directed=self.graphs.directed,
-            widest=widest,
-        )
 
     def _graph_of_edge(self, indices: Ints) -> Tensor:
         counts = self.graphs.edge_counts[indices]
         numbers = torch.arange(len(indices), device=self.device)
         return torch.repeat_interleave(numbers, self._index(counts), output_size=int(counts.sum()))
 
-    def _targets(self, batch: GraphBatch, indices: Ints) -> Tensor:
-        if self.graphs.level == "graph":
-            return self.targets[self._index(indices)]
-        columns = self.targets.shape[1]
-        if self.graphs.level == "node":
-            values = self.targets.new_full((*batch.mask.shape, columns), torch.nan)
-            values[batch.mask] = self.targets[self._rows(self.node_offsets, indices)]
-            return values
-        edge_rows = self._rows(self.edge_offsets, indices)
-        if batch.adjacency.is_sparse:
-            return self.targets[edge_rows]
-        values = self.targets.new_full((*batch.adjacency.shape, columns), torch.nan)
-        start, end = self.edges[:, edge_rows]
-        values[self._graph_of_edge(indices), start, end] = self.targets[edge_rows]
-        return values
+    def _node_rows(self, indices: Ints) -> Tensor:
+        return self._rows(self.node_offsets, indices)
+
+    def _edge_rows(self, indices: Ints) -> Tensor:
+        return self._rows(self.edge_offsets, indices)
 
     def _rows(self, offsets: Ints, indices: Ints) -> Tensor:
         return self._index(ragged_rows(offsets, indices))

@@ -33,23 +33,16 @@ Records = Callable[[], Iterator[Row]]
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Consecutive records of a file, before any chemistry.
+    """Consecutive records of a file, before any chemistry."""
 
-    Attributes:
-        first: Index of the first of them in the file.
-        names: The user's name of each; empty for graphs that are read already.
-        places: Where each is in the file, such as `line 3`; empty for graphs read already.
-        records: A SMILES, or a molecule of an SDF or XYZ file, for each; or the graphs.
-        name: What the set is called.
-        joined: The cells of each in the columns to be joined.
-    """
-
-    first: int
-    names: tuple[str, ...]
+    first: int  # index of the first of them in the file
+    names: tuple[str, ...]  # the user's name of each; empty for graphs that are read already
+    # where each is in the file, such as `line 3`; empty for graphs read already
     places: tuple[str, ...]
+    # a SMILES, or a molecule of an SDF or XYZ file, for each; or the graphs
     records: tuple[Any, ...] | GraphSet
-    name: str
-    joined: tuple[Sequence[str], ...] = ()
+    name: str  # what the set is called
+    joined: tuple[Sequence[str], ...] = ()  # the cells of each in the columns to be joined
 
     def __len__(self) -> int:
         return len(self.records)
@@ -57,21 +50,13 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class GraphStream:
-    """The graphs of a file, in chunks.
+    """The graphs of a file, in chunks."""
 
-    Attributes:
-        name: What the set is called.
-        label: The file, as the user wrote it.
-        total: Number of records.
-        options: How they are read.
-        repeated: The first name, if any, that more than one record has.
-    """
-
-    name: str
-    label: str
-    total: int
-    options: Options
-    repeated: str | None
+    name: str  # what the set is called
+    label: str  # the file, as the user wrote it
+    total: int  # number of records
+    options: Options  # how they are read
+    repeated: str | None  # the first name, if any, that more than one record has
     _records: Records | GraphSet
 
     @property
@@ -104,9 +89,7 @@ class GraphStream:
 def open_stream(source: str | Path, options: Options) -> GraphStream:
     """Open a file or folder, as `read_graphs` takes it, to read it in chunks.
 
-    Args:
-        source: The file or folder.
-        options: How to read it. If targets or a split are wanted, it is read at once.
+    If targets or a split are wanted, it is read at once.
     """
     path, label = Path(source), str(source)
     what, read = recognise(path, options)
@@ -131,7 +114,7 @@ def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
         options,
         {"record_ids": chunk.names, "fragmented": parsed.fragmented},
         name=chunk.name,
-        ids=[chunk.names[row] for row in parsed.rows],
+        ids=[chunk.names[row] for row in parsed.molecules],
         notes=fragment_notes(parsed.fragmented, options.largest),
     )
 

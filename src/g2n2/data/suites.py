@@ -1,4 +1,7 @@
-"""Suites of hard graphs by name; SR25, EXP and BREC are read from files, never from a pickle."""
+"""Suites of hard graphs by name, and EXP, CSL and SR25 as sets to train on.
+
+SR25, EXP and BREC are read from files, never from a pickle.
+"""
 
 import gzip
 import io
@@ -12,9 +15,12 @@ import numpy as np
 
 from ..errors import DataError
 from ..graphs import adjacency, graph6_lines, parse_graph6
+from ..graphs.families import CSL_SKIPS
 from ..power.suites import GENERATED, SameSizePairs, Suite, consecutive_pairs, graph6_suite
 from .archives import read_npz
 from .files import DataFile, check_sha256, store_in_cache
+from .graph_set import GraphSet, Target, one_hot, plain_graphs
+from .splits import stratified_folds
 
 _FOLDER = "expressivity"
 SR25 = DataFile(
@@ -40,6 +46,7 @@ BREC_ARCHIVE = DataFile(
 # compression it was written with.
 BREC_GRAPHS_SHA256 = "a85c524d43fdf14182bad02b47d56fa1bf83b145b26908c71d4b248ac9efc242"
 BREC_PAIRS = 400
+_CSL_COPIES = 15
 BREC_COPIES = 64  # entries of brec_v3.npy per pair: 32 relabelings of either graph, interleaved
 BREC_CATEGORIES = (
     ("Basic", 60),
@@ -147,3 +154,63 @@ def find_suite(
     if str(name) not in SUITE_NAMES and os.path.exists(name):
         return graph6_suite(name, pairs)
     return load_suite(str(name), data)
+
+
+def load_exp(data: str | Path | None = None) -> GraphSet:
+    """Load EXP (Abboud et al. 2021): 600 pairs, one of each satisfiable, equal under 1-WL.
+
+    Node labels (literal or clause) are one-hot features; the first graph of a pair is class 1.
+    """
+    suite = load_suite("exp", data)
+    assert suite.node_labels is not None
+    classes = np.tile([1.0, 0.0], len(suite.graphs) // 2)[:, None]
+    return plain_graphs(
+        "exp",
+        suite.graphs,
+        node_features=one_hot(np.concatenate(suite.node_labels), 2),
+        node_names=("label 0", "label 1"),
+        targets=classes,
+        columns=(Target("satisfiable", kind="binary", classes=("0", "1")),),
+        ids=tuple(f"pair {i // 2} graph {i % 2}" for i in range(len(suite.graphs))),
+        source={"suite": "exp"},
+    )
+
+
+def load_csl(*, seed: int = 0) -> GraphSet:
+    """Make CSL (Murphy et al. 2019): ten circular skip links, 15 relabelled copies of each.
+
+    Splits `fold-1` to `fold-5` have equal class balance, as in the usual protocol (3:1:1), and do
+    not depend on the seed of the relabelings.
+    """
+    random = np.random.default_rng(seed)
+    graphs = []
+    for matrix in load_suite("csl").graphs:
+        for _ in range(_CSL_COPIES):
+            order = random.permutation(len(matrix))
+            graphs.append(adjacency(matrix[np.ix_(order, order)]))
+    classes = np.repeat(np.arange(float(len(CSL_SKIPS))), _CSL_COPIES)
+    names = tuple(f"skip {skip}" for skip in CSL_SKIPS)
+    return plain_graphs(
+        "csl",
+        graphs,
+        targets=classes[:, None],
+        columns=(Target("skip", kind="multiclass", classes=names),),
+        ids=tuple(f"{name} copy {copy}" for name in names for copy in range(_CSL_COPIES)),
+        splits=stratified_folds(classes, folds=5),
+        source={"generator": "load_csl", "seed": seed},
+    )
+
+
+def load_sr25(data: str | Path | None = None) -> GraphSet:
+    """Load the 15 strongly regular graphs SR(25, 12, 5, 6), each a class of its own."""
+    graphs = load_suite("sr25", data).graphs
+    names = tuple(str(i) for i in range(len(graphs)))
+    return plain_graphs(
+        "sr25",
+        graphs,
+        targets=np.arange(float(len(graphs)))[:, None],
+        columns=(Target("graph", kind="multiclass", classes=names),),
+        ids=names,
+        notes=("one graph per class: what is measured is whether training can tell them apart",),
+        source={"suite": "sr25"},
+    )

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..described import counted, shown_number
-from .batching import epoch_batches, padding_waste
 from .graph_set import GraphSet, Ints, Target
 from .splits import smiles_of
 
@@ -29,13 +28,9 @@ def summarise(
     batch_size: int,
     bytes_of: Callable[[int, int], float],
 ) -> Iterator[str]:
-    """Everything a user should know of a set before training, a sentence each.
+    """Everything a user should know of a set, and of its split, before training, a sentence each.
 
-    Args:
-        graphs: The set.
-        parts: Its split; may be empty.
-        batch_size: Graphs in a batch.
-        bytes_of: Memory a batch takes, from its number of graphs and the nodes of the largest.
+    `bytes_of` tells the memory of a batch by its graphs and the nodes of the largest.
     """
     counts = [f"{len(members):,} {part}" for part, members in parts.items()]
     left = len(graphs) - sum(map(len, parts.values()))
@@ -61,9 +56,6 @@ def summarise(
     train = parts.get("train", np.arange(len(graphs)))
     memory = _bytes(bytes_of(min(batch_size, len(train)), most))
     yield f"A batch of {batch_size} takes about {memory} of memory at {most} nodes."
-    sizes = graphs.sizes[train]
-    waste = padding_waste(sizes, epoch_batches(sizes, batch_size, 0, 0))
-    yield f"If batches are padded, {100 * waste:.1f} % of their pairs are padding."
     yield _there(loops, "self-loop")
     if one_way:
         yield _there(one_way, "one-direction edge", more=", so the graphs are directed")

@@ -7,9 +7,8 @@ labels plus the matrices I and A. For IMDB it gives one node feature: that is `d
 There are two sets called PTC. `PTC` is the one of the GIN paper (25.6 nodes on average), `PTC_MR`
 the one of TUDataset and most PyG papers (14.3 nodes, hydrogens removed).
 
-Two conventions for ten folds are in use and give different numbers. The index files of
-pytorch_DGCNN hold test folds of floor(G / 10) graphs each, so up to nine graphs are never tested.
-The GIN code (powerful-gnns) shuffles by class with seed 0, on the graphs in its own order.
+The ten folds of the GIN code (powerful-gnns) are shuffled by class with seed 0, on the graphs in
+the order of that code.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from .files import DataFile, cache_folder, check_sha256, store_in_cache
 from .graph_set import Floats, GraphSet, Ints, Target, one_hot
 from .splits import stratified_folds
 
-Folds = Literal["stored", "gin", "none"]
+Folds = Literal["gin", "none"]
 Degree = Literal["none", "one-hot", "value"]
 Columns = tuple[Floats, tuple[str, ...]]
 
@@ -56,10 +55,7 @@ _PTC = (
 )
 _LARGEST_WHOLE = 2.0**53  # a float holds every whole number up to here
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_WANTED = re.compile(
-    r"_(A|graph_indicator|(graph|node|edge)_(labels|attributes))\.txt$"
-    r"|(^|/)10fold_idx/test_idx-\d{1,9}\.txt$"
-)
+_WANTED = re.compile(r"_(A|graph_indicator|(graph|node|edge)_(labels|attributes))\.txt$")
 # Entry k is the index in the TU files of the GIN code's graph k; the other sets have one order.
 MUTAG_GIN_ORDER = np.fromstring(
     """
@@ -81,7 +77,7 @@ def load_tu(
     name_or_path: str | Path,
     data: str | Path | None = None,
     *,
-    folds: Folds = "stored",
+    folds: Folds = "none",
     attributes: bool = False,
     degree: Degree = "none",
     directed: bool = False,
@@ -95,8 +91,7 @@ def load_tu(
     Args:
         name_or_path: Name in the collection, or a path to a folder or zip with `NAME_A.txt`.
         data: Folder searched first.
-        folds: `stored` makes the splits `fold-1` to `fold-10` from the index files of the set, if
-            it has any; `gin` makes those of the GIN code; `none` makes none.
+        folds: `gin` makes the splits `fold-1` to `fold-10` of the GIN code.
         attributes: Append node and edge attributes to the features.
         degree: Feature of a set without node labels or attributes: `one-hot` over the degrees that
             occur, as in GIN, `value` for the degree itself; with `none`, training takes the degrees
@@ -189,7 +184,7 @@ class NumberTable(NamedTuple):
 
 
 Tables = Mapping[str, NumberTable]
-"""By part: `A`, `graph_indicator`, `node_labels`, ..., and the test indices of `fold-1`, ..."""
+"""By part: `A`, `graph_indicator`, `node_labels`, ..."""
 
 
 def _build(
@@ -251,11 +246,7 @@ def _build(
         edge_names=edge_names,
         ids=tuple(f"{number:.0f}" for number in graph_ids),
     ).check()
-    splits = {}
-    if folds == "gin":
-        splits = _gin_folds(graphs)
-    elif folds == "stored":
-        splits = _stored_folds(tables, len(graphs), notes)
+    splits = _gin_folds(graphs) if folds == "gin" else {}
     return replace(graphs, splits=splits, notes=tuple(notes))
 
 
@@ -277,16 +268,12 @@ def _tables(source: Path | bytes, label: str, name: str | None) -> tuple[str, Ta
             f"{name or 'one dataset'}: the files are NAME_A.txt, NAME_graph_indicator.txt and "
             "NAME_graph_labels.txt, in it or in NAME/raw/"
         )
-    folder = names[name]
-    folds = (folder.parent if folder.name == "raw" else folder) / "10fold_idx"
-    tables = {}
-    for path, content in paths.items():
-        if path.parent == folder and path.name.startswith(f"{name}_"):
-            part = path.stem.removeprefix(f"{name}_")
-            tables[part] = _parse_numbers(path.name, content)
-        elif path.parent == folds:
-            number = int(path.stem.rpartition("-")[2])
-            tables[f"fold-{number}"] = _parse_numbers(path.name, content)
+    parts = {path: path.stem.removeprefix(f"{name}_") for path in paths}
+    tables = {
+        part: _parse_numbers(path.name, paths[path])
+        for path, part in parts.items()
+        if path.parent == names[name] and part != path.stem
+    }
     return name, tables
 
 
@@ -405,38 +392,8 @@ def _targets(tables: Tables, graphs: int) -> tuple[NDArray[np.float64], tuple[Ta
 def _gin_folds(graphs: GraphSet) -> dict[str, Ints]:
     """The folds of the GIN code."""
     if not graphs.columns or not graphs.columns[0].classes or np.isnan(graphs.targets).any():
-        raise DataError(
-            f"folds='gin' needs one class for every graph, and {graphs.name} has none: "
-            "take folds='stored' or 'none'"
-        )
+        raise DataError(f"folds='gin' needs one class for every graph, which {graphs.name} has not")
     is_mutag = graphs.name == "MUTAG" and len(graphs) == 188
     order = MUTAG_GIN_ORDER if is_mutag else np.arange(len(graphs))
     in_gin_order = stratified_folds(graphs.targets[order, 0])
     return {name: order[indices] for name, indices in in_gin_order.items()}
-
-
-def _stored_folds(tables: Tables, graphs: int, notes: list[str]) -> dict[str, Ints]:
-    """The folds of the index files; no graph is tested twice."""
-    names = [part for part in tables if part.startswith("fold-")]
-    if not names:
-        files = "there are no index files 10fold_idx/test_idx-K.txt"
-        notes.append(f"{files}: no splits (folds='gin' makes ten)")
-        return {}
-    splits: dict[str, Ints] = {}
-    first_seen: dict[int, str] = {}
-    for name in sorted(names, key=lambda name: int(name.removeprefix("fold-"))):
-        table = tables[name]
-        splits[name] = table.whole()[:, 0].astype(np.int64)
-        for row, index in enumerate(splits[name].tolist()):
-            if not 0 <= index < graphs:
-                raise DataError(
-                    f"{table.at(row)}: got {index}, expected a graph from 0 to {graphs - 1}"
-                )
-            if index in first_seen:
-                raise DataError(
-                    f"{table.at(row)}: graph {index} was tested before, in {first_seen[index]}"
-                )
-            first_seen[index] = table.at(row)
-    if untested := graphs - len(first_seen):
-        notes.append(f"{untested} graph(s) are in no test fold, by the index files")
-    return splits

@@ -90,9 +90,14 @@ def _why_not(grammar: Grammar, recogniser: Recogniser, term: Term) -> str:
     part = recogniser.underivable()
     blamed = term if part is None else part
     missing = operators(blamed) - grammar.operations
-    bodies = " | ".join(rule.body_text() for rule in grammar.of_sort(blamed.sort))
-    variable = blamed.sort.variable
-    rules = f"the rules are {variable} → {bodies}" if bodies else f"{variable} has no rule"
+    inside = [sort for sort in grammar.variables if sort.plain == blamed.sort and sort.scope]
+    by_variable = []
+    for sort in (blamed.sort, *(inside if part is not None else ())):
+        if bodies := " | ".join(rule.body_text() for rule in grammar.of_sort(sort)):
+            by_variable.append(f"{sort.variable} → {bodies}")
+    rules = f"the rules are {'; '.join(by_variable)}"
+    if not by_variable:
+        rules = f"{blamed.sort.variable} has no rule"
     if missing:
         symbols = ", ".join(op.symbol for op in OPERATIONS.values() if op.name in missing)
         return f"no variable derives {blamed}, for no rule uses {symbols}; {rules}"

@@ -255,7 +255,7 @@ def _lookup(word: str, text: str) -> tuple[str, ...]:
     hint = f"did you mean {close[0]}? " if close else ""
     raise GrammarError(
         f"unknown operation {word!r} in {text!r}; {hint}known: L1, L3, {_known()}, "
-        "and with marks L1Σ, L3Σ, L1ΣΣ; an operation of "
+        "and with marks L1Σ, L3Σ, L1ΣΣ, L3ΣΣ; an operation of "
         "your own is registered first: g2n2.register(Operation(…)), or --plugin MODULE"
     )
 

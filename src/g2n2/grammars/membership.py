@@ -197,10 +197,15 @@ class Recogniser:
             goal.term
             for goal in goals
             if goal != self.goal
-            and not goal.holds
+            and not any(goal._replace(sort=sort).holds for sort in _variables(goal))
             and not any(self._reach(goal.chain, run, goal.start) >> goal.end & 1 for run in spelled)
         ]
         return min(bad, key=lambda part: part.size, default=None)
+
+
+def _variables(goal: SpanGoal) -> Iterator[Sort]:
+    """The variable of a goal inside any number of marks."""
+    return (sort for sort in goal.chain.ends[goal.start] if sort.plain == goal.sort)
 
 
 def factors(term: Term) -> tuple[Term, ...]:

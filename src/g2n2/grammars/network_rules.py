@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from ..errors import GrammarError
 from ..language.sorts import SORTS, M, R, S, Sort, V
-from ..language.terms import ONE, Hole, MarkSum, Number, Term, apply, fill
+from ..language.terms import ONE, Hole, MarkSum, Number, Term, apply
 from .grammar import Grammar
 from .rules import Rule
 
@@ -76,12 +76,12 @@ def words_of_test(grammar: Grammar, functions: Mixing | Mapping[Sort, Mixing] = 
     return Grammar(rules, grammar.readout, name, grammar.supports)
 
 
-def _summed(rule: Rule, marks: tuple[str, ...]) -> Term:
-    """A read-out of variables inside marks, summed over them."""
-    body = fill(rule.body, [Hole(sort.within(len(marks))) for sort in rule.holes])
+def summed(rule: Rule, marks: tuple[str, ...]) -> Rule:
+    """A rule of S inside marks, summed over them: S → Tr(M) as S → Σv. Tr(M′)."""
+    body = rule.within(len(marks)).body
     for mark in reversed(marks):
         body = MarkSum(mark, body)
-    return body
+    return Rule(S, body)
 
 
 def pooled_readout(grammar: Grammar) -> tuple[Rule, ...]:
@@ -89,7 +89,7 @@ def pooled_readout(grammar: Grammar) -> tuple[Rule, ...]:
     heads = {rule.head for rule in grammar.rules}
     deepest = max((head.scope for head in heads), default=0)
     rules = tuple(
-        Rule(S, _summed(rule, grammar.marks[:scope]))
+        summed(rule, grammar.marks[:scope])
         for scope in range(deepest + 1)
         for rule in POOL_RULES.values()
         if {hole.within(scope) for hole in rule.holes} <= heads

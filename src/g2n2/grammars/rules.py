@@ -1,16 +1,18 @@
-"""One production, and its notation."""
+"""One production, its notation, and which productions are linear in their one variable."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from ..errors import GrammarError
 from ..language.parsing import GRAMMAR_NAMES, parse_body
+from ..language.patterns import Combination, normal_form
 from ..language.printing import to_ascii, to_latex, to_text
 from ..language.sorts import Sort, V
-from ..language.terms import MARKS, Apply, Hole, Leaf, MarkSum, Term, holes
+from ..language.terms import MARKS, Apply, Hole, Leaf, MarkSum, Term, fill, holes, leaves
 from ..language.tokens import scope_of
 
 ARROWS = ("→", "->", "::=", "⟶")
@@ -39,6 +41,16 @@ class Rule:
     @property
     def holes(self) -> tuple[Sort, ...]:
         return holes(self.body)
+
+    @property
+    def plain(self) -> Rule:
+        """The rule outside all marks: V′ → AV′ as V → AV."""
+        return Rule(self.head.plain, fill(self.body, [Hole(sort.plain) for sort in self.holes]))
+
+    def within(self, marks: int) -> Rule:
+        """The rule inside so many marks more: V → AV as V′ → AV′."""
+        body = fill(self.body, [Hole(sort.within(marks)) for sort in self.holes])
+        return Rule(self.head.within(marks), body)
 
     def body_text(self, style: str = "text") -> str:
         show = {"text": to_text, "ascii": to_ascii, "latex": to_latex}[style]
@@ -87,6 +99,11 @@ def _rule(head: Sort, body: str, line: str) -> Rule:
     return Rule(head, term)
 
 
+def mentions(term: Term, names: Collection[str]) -> bool:
+    """Whether a leaf of a term, a matrix or a mark, has one of these names."""
+    return any(leaf.name in names for leaf in leaves(term))
+
+
 def rule_depth(rule: Rule) -> int:
     """The most marks in scope anywhere in a rule."""
 
@@ -123,3 +140,54 @@ def holes_with_depth(term: Term, depth: int) -> Iterator[tuple[Hole, int]]:
                 yield from holes_with_depth(arg, depth)
         case MarkSum(body=body):
             yield from holes_with_depth(body, depth + 1)
+
+
+def is_linear(body: Term) -> bool:
+    """Whether a body is linear in its one variable.
+
+    A learned combination of its values on all channels is then its value on a selected channel, so
+    the first map after the read-out makes a selector needless.
+    """
+    return len(holes(body)) == 1 and _linear_below(body)
+
+
+def _linear_below(term: Term) -> bool:
+    """Whether nothing but products with constants stands above the one variable of a term."""
+    if not isinstance(term, Apply):
+        return True
+    if term.function or term.op == "add":
+        return False
+    return all(_linear_below(argument) for argument in term.args if holes(argument))
+
+
+def spans(rules: Iterable[Rule], rule: Rule) -> bool:
+    """Whether a rule that is linear in one variable is a sum of multiples of other such rules."""
+    if not is_linear(rule.body):
+        return False
+    alike = [r.body for r in rules if is_linear(r.body) and r.holes == rule.holes]
+    return _in_span(_filled(rule.body), [_filled(body) for body in alike])
+
+
+def _filled(body: Term) -> Combination:
+    """The normal form of a body, an opaque value in place of its one variable."""
+    return normal_form(fill(body, [Leaf("X", holes(body)[0])]), "none")
+
+
+def _in_span(value: Combination, given: Sequence[Combination]) -> bool:
+    """Whether a combination of patterns is a sum of multiples of others."""
+    rows: list[Combination] = []
+    for form in given:
+        if reduced := _reduced(form, rows):
+            rows.append(reduced)
+    return not _reduced(value, rows)
+
+
+def _reduced(form: Combination, rows: Sequence[Combination]) -> Combination:
+    """What is left of a combination when each row has taken away its first pattern."""
+    for row in rows:
+        pivot, coefficient = next(iter(row.items()))
+        factor = form.get(pivot, Fraction(0)) / coefficient
+        both = {**form, **row}
+        left = {p: form.get(p, Fraction(0)) - factor * row.get(p, Fraction(0)) for p in both}
+        form = {pattern: x for pattern, x in left.items() if x}
+    return form

@@ -297,6 +297,16 @@ MARKED_FORMULAS: dict[str, Callable[[], Term]] = {
 }
 """Formulas with a mark, which 3-WL does not have and networks do not compute."""
 
+_ALIASES = {
+    f"{prefix}{alias}": f"{prefix}{name}"
+    for alias, name in {
+        "diamond": "chordal cycle",
+        "paw": "tailed triangle",
+        "claw": "star 3",
+    }.items()
+    for prefix in ("", "induced ")
+}
+
 
 @lru_cache(maxsize=64)
 def formula(name: str) -> Term:
@@ -309,7 +319,7 @@ def formula(name: str) -> Term:
     Raises:
         LoweringError: There is none of that name, or it is out of reach (K5, C10, P11).
     """
-    wanted = name.strip()
+    wanted = _ALIASES.get(name.strip(), name.strip())
     if make := (FORMULAS | MARKED_FORMULAS).get(wanted):
         return make()
     if m := re.fullmatch(r"(normalised )?Laplacian ?\^ ?(\d{1,2})", wanted):
@@ -320,5 +330,5 @@ def formula(name: str) -> Term:
         return subgraph_count(makers[m[1]](int(m[2])))
     raise LoweringError(
         f"no formula is called {name!r}; known: {', '.join(FORMULAS | MARKED_FORMULAS)}, "
-        "Laplacian^k, normalised Laplacian^k"
+        f"Laplacian^k, normalised Laplacian^k; also called {', '.join(_ALIASES)}"
     )

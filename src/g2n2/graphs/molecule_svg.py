@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
+from textwrap import wrap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +19,11 @@ LOWERS: Colour = (0.13, 0.40, 0.67)
 WHITE: Colour = (1.0, 1.0, 1.0)
 PANEL = (360, 320)
 """Pixels of one molecule."""
+TEXTS, LINE = 0.2, 19
+"""Share of a panel for the lines below a molecule; pixels of a line."""
+BOND = 52
+"""Pixels of a bond; fewer in large molecules."""
+FONT = "font-size:14px;font-family:sans-serif;fill:#222222"
 COLUMNS = 4
 MOST_NUMBERS = 16
 """Atoms of a molecule whose numbers are written beside them."""
@@ -24,23 +31,16 @@ MOST_NUMBERS = 16
 
 @dataclass(frozen=True, eq=False)
 class ColouredMolecule:
-    """A molecule with a number for each atom and bond, and a line of text below it.
+    """A molecule with a number for each atom and bond, and lines of text below it."""
 
-    Attributes:
-        molecule: An RDKit molecule; hydrogens that are atoms are drawn into their neighbours.
-        atoms: `[n]`.
-        bonds: By the two atoms, the smaller first.
-        text: Below it.
-    """
-
-    molecule: Any
-    atoms: Values
-    bonds: dict[tuple[int, int], float]
-    text: str
+    molecule: Any  # an RDKit molecule; hydrogens that are atoms are not drawn
+    atoms: Values  # `[n]`
+    bonds: dict[tuple[int, int], float]  # by the two atoms, the smaller first
+    text: str  # below it
 
 
-def draw_molecules(coloured: Sequence[ColouredMolecule]) -> str:
-    """All molecules as one SVG, on one scale of colours."""
+def draw_molecules(coloured: Sequence[ColouredMolecule], caption: str) -> str:
+    """All molecules as one SVG, on one scale of colours, above a caption."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
     folded = [_without_hydrogens(one) for one in coloured]
@@ -51,7 +51,8 @@ def draw_molecules(coloured: Sequence[ColouredMolecule]) -> str:
     rows = -(-len(folded) // columns)
     canvas = rdMolDraw2D.MolDraw2DSVG(width * columns, height * rows, width, height)
     options: Any = canvas.drawOptions()
-    options.legendFontSize = 16
+    options.legendFraction = TEXTS
+    options.fixedBondLength = BOND
     options.annotationFontScale = 0.6
     options.highlightBondWidthMultiplier = 14
     options.useBWAtomPalette()
@@ -75,11 +76,36 @@ def draw_molecules(coloured: Sequence[ColouredMolecule]) -> str:
         highlightAtomColors=atom_colours,
         highlightBondColors=bond_colours,
         highlightAtomRadii=radii,
-        legends=[one.text for one in folded],
+        legends=[" "] * len(folded),  # keeps the place free
     )
     canvas.FinishDrawing()
-    text: str = canvas.GetDrawingText()
-    return text
+    return _with_texts(canvas.GetDrawingText(), [one.text for one in folded], columns, caption)
+
+
+def _with_texts(drawing: str, texts: Sequence[str], columns: int, caption: str) -> str:
+    """A drawing with lines of text below each molecule, and a caption below all of them."""
+    rows = -(-len(texts) // columns)
+    width, height = PANEL[0] * columns, PANEL[1] * rows
+    lines = wrap(caption, width // 7)
+    whole = height + LINE * (len(lines) + 1)
+    added = [f"<rect style='fill:#FFFFFF' x='0' y='{height}' width='{width}' height='{whole}'/>"]
+    for number, text in enumerate(texts):
+        x = PANEL[0] * (number % columns + 0.5)
+        y = PANEL[1] * (number // columns + 1 - TEXTS) + LINE
+        added += [
+            f"<text x='{x:.0f}' y='{y + LINE * k:.0f}' text-anchor='middle' style='{FONT}'>"
+            f"{escape(line)}</text>"
+            for k, line in enumerate(text.split("\n"))
+        ]
+    added += [
+        f"<text x='{LINE}' y='{height + LINE * (k + 1)}' style='{FONT}'>{escape(line)}</text>"
+        for k, line in enumerate(lines)
+    ]
+    head, body = drawing.split(f"viewBox='0 0 {width} {height}'", 1)
+    head = head.replace(f"height='{height}px'", f"height='{whole}px'")
+    head = head.replace("iso-8859-1", "utf-8")  # so are the texts
+    body = body.replace("</svg>", "\n".join([*added, "</svg>"]))
+    return f"{head}viewBox='0 0 {width} {whole}'{body}"
 
 
 def _prepared(molecule: Any) -> Any:
@@ -93,26 +119,21 @@ def _prepared(molecule: Any) -> Any:
 
 
 def _without_hydrogens(one: ColouredMolecule) -> ColouredMolecule:
-    """The molecule of heavy atoms: a hydrogen and its bond count with the atom it is on."""
+    """The molecule of heavy atoms, with their numbers."""
     from rdkit import Chem
 
     atoms = list(one.molecule.GetAtoms())
     heavy = [atom.GetIdx() for atom in atoms if atom.GetAtomicNum() != 1]
     if len(heavy) == len(atoms) or not heavy:
         return one
-    numbers, bonds = one.atoms.copy(), dict(one.bonds)
-    for atom in atoms:
-        near = [other.GetIdx() for other in atom.GetNeighbors()]
-        if atom.GetAtomicNum() == 1 and len(near) == 1:
-            first, last = sorted((atom.GetIdx(), near[0]))
-            numbers[near[0]] += numbers[atom.GetIdx()] + bonds.pop((first, last), 0.0)
     # As drawn, no hydrogen stays an atom: labels of atoms say how many there are.
     molecule = Chem.RemoveHs(one.molecule, sanitize=False)
     if molecule.GetNumAtoms() != len(heavy):  # one that RDKit keeps, such as that of a hydride
         return one
     place = {old: new for new, old in enumerate(heavy)}
-    left = {(place[a], place[b]): x for (a, b), x in bonds.items() if a in place and b in place}
-    return ColouredMolecule(molecule, numbers[heavy], left, one.text)
+    bonds = one.bonds.items()
+    left = {(place[a], place[b]): x for (a, b), x in bonds if a in place and b in place}
+    return ColouredMolecule(molecule, one.atoms[heavy], left, one.text)
 
 
 def _colour(share: float) -> Colour:

@@ -194,9 +194,9 @@ def named_graph(text: str) -> Adjacency:
 
 def _of_single(name: str) -> tuple[Callable[[], GraphLike], int] | None:
     """How to make the connected graph of a plain name, and its number of nodes."""
-    known = _plain_names().get(name.removesuffix("graph"))
-    if known is not None:
-        return _SINGLE[known], len(_known()[known][0])
+    canonical = _plain_names().get(name.removesuffix("graph"))
+    if canonical is not None:
+        return _SINGLE[canonical], len(_known()[canonical][0])
     m = _NUMBERED.fullmatch(name)
     if m is None:
         return None

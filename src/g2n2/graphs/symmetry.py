@@ -147,7 +147,7 @@ class _Search:
             if self.left <= self.stop:
                 return None
             self.left -= 1
-            found = self._extended(source, _individualised(self.second, right, target))
-            if found is not None:
-                return found
+            automorphism = self._extended(source, _individualised(self.second, right, target))
+            if automorphism is not None:
+                return automorphism
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -16,17 +17,13 @@ from .supports import SpectralSupports
 
 Options = Mapping[str, Any]
 
-OF_GRAMMARS = (
-    "preset",
-    "functions",
-    "pair_bias",
-    "pair_norm",
-    "directed",
-    "typical_size",
-    "memory_budget",
-    "backend",
+OF_GRAMMARS = frozenset(
+    {"preset", "functions", "pair_bias", "pair_norm", "directed"}
+    | {"typical_size", "memory_budget", "backend"}
 )
-OF_SUPPORTS = ("supports", "bandwidth", "receptive_field", "learned")
+OF_SUPPORTS = frozenset({"supports", "bandwidth", "receptive_field", "learned"})
+SPECIAL = OF_GRAMMARS | OF_SUPPORTS | {"order", "norm"}
+"""Options that not every network has."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +34,13 @@ class Baseline:
         about: One line on it.
         reads_edges: Whether it reads edge features; the others take them and do not look.
         build: Makes it of the options of `baseline` that were given.
-        takes: Options that not every network has.
+        takes: Those of `SPECIAL` that it has.
     """
 
     about: str
     reads_edges: bool
     build: Callable[[Options], nn.Module]
-    takes: tuple[str, ...]
+    takes: Collection[str]
 
 
 def find_baseline(name: str) -> Baseline:
@@ -52,10 +49,10 @@ def find_baseline(name: str) -> Baseline:
     Raises:
         LoweringError: There is none; the message lists them.
     """
-    found = {key.lower(): entry for key, entry in BASELINES.items()}.get(name.lower())
-    if found is None:
+    by_name = {key.lower(): entry for key, entry in BASELINES.items()}
+    if name.lower() not in by_name:
         raise LoweringError(f"no baseline is called {name!r}; known: {', '.join(BASELINES)}")
-    return found
+    return by_name[name.lower()]
 
 
 def baseline(
@@ -103,14 +100,6 @@ def baseline(
         pooling: `sum`, `mean` or `max`; the network's own where None.
         decision: Hidden widths of the decision layers; the network's own where None.
         context: Append the pooled vector to every node or edge.
-        preset: Of a network that is a grammar; its own where None.
-        functions: Of a grammar: which memories have MLPs.
-        pair_bias: Of a grammar: whether MLPs on M have biases.
-        pair_norm: Of a grammar: how M is normalised.
-        directed: Of a grammar: give Aᵀ as an input too.
-        typical_size: Of a grammar: mean number of nodes of the graphs to come.
-        memory_budget: Of a grammar: bytes one pass may take.
-        backend: Of a grammar: what computes it.
         supports: Of GNNML3: how many; 5 where None.
         bandwidth: Of GNNML3, as in `SpectralSupports`.
         receptive_field: Of GNNML3, as in `SpectralSupports`.
@@ -118,48 +107,23 @@ def baseline(
         order: Of ChebNet: polynomials in each layer; 5 where None.
         norm: Of GIN: whether it has batch normalisation; it has where None.
 
+    The options from `preset` to `backend` are those of `GrammarGNN`, for a network that is a
+    grammar; its own where None.
+
     Raises:
         LoweringError: There is no such baseline, or it does not take an option; the message lists
             what there is.
         G2N2Error: It needs PyG, which is not installed.
     """
-    found = find_baseline(name)
-    special: dict[str, Any] = {
-        "preset": preset,
-        "functions": functions,
-        "pair_bias": pair_bias,
-        "pair_norm": pair_norm,
-        "directed": directed,
-        "typical_size": typical_size,
-        "memory_budget": memory_budget,
-        "backend": backend,
-        "supports": supports,
-        "bandwidth": bandwidth,
-        "receptive_field": receptive_field,
-        "learned": learned,
-        "order": order,
-        "norm": norm,
-    }
-    given = {option: value for option, value in special.items() if value is not None}
-    for option in given:
-        if option not in found.takes:
-            own = "layers of its own and no" if option == "preset" else "no option"
-            raise LoweringError(f"{name} has {own} {option}; leave the {option} out")
-    return found.build(
-        {
-            "node_features": node_features,
-            "edge_features": edge_features,
-            "width": width,
-            "layers": layers,
-            "out": out,
-            "task": task,
-            "readout": readout,
-            "pooling": pooling,
-            "decision": decision,
-            "context": context,
-            **given,
-        }
-    )
+    options = dict(locals())  # before any other name is bound here
+    chosen = find_baseline(options.pop("name"))
+    for option in [name for name in options if name in SPECIAL]:
+        if options[option] is None:
+            del options[option]
+        elif option not in chosen.takes:
+            has = "layers of its own and no" if option == "preset" else "no option"
+            raise LoweringError(f"{name} has {has} {option}; leave the {option} out")
+    return chosen.build(options)
 
 
 class WithoutEdgeFeatures(GrammarGNN):
@@ -169,11 +133,8 @@ class WithoutEdgeFeatures(GrammarGNN):
         return super().fitted(replace(batch, edges=batch.edges[..., :0]))
 
 
-def _grammar(name: str, preset: str) -> Callable[[Options], nn.Module]:
-    def build(options: Options) -> nn.Module:
-        return GrammarGNN(name, **{"preset": preset, **options})
-
-    return build
+def _grammar(name: str, preset: str, options: Options) -> nn.Module:
+    return GrammarGNN(name, **{"preset": preset, **options})
 
 
 def _gnnml1(options: Options) -> nn.Module:
@@ -181,47 +142,47 @@ def _gnnml1(options: Options) -> nn.Module:
 
 
 def _gnnml3(options: Options) -> nn.Module:
-    count = options.get("supports", 5)
-    of_supports = {k: v for k, v in options.items() if k in OF_SUPPORTS[1:]}
+    of_supports = {k: v for k, v in options.items() if k in OF_SUPPORTS}
     rest = {k: v for k, v in options.items() if k not in OF_SUPPORTS}
+    count = of_supports.pop("supports", 5)
     designed = SpectralSupports(count, **of_supports)
     return WithoutEdgeFeatures(
         f"GNNML3-{count}", **{"preset": "paper", **rest, "edge_features": 0}, supports=designed
     )
 
 
-def _convolution(name: str) -> Callable[[Options], nn.Module]:
-    def build(options: Options) -> nn.Module:
-        from .convolutions import ConvolutionGNN
+def _convolution(name: str, options: Options) -> nn.Module:
+    from .convolutions import ConvolutionGNN
 
-        return ConvolutionGNN(name, **options)
-
-    return build
-
-
-def _compared(
-    about: str, reads_edges: bool, build: Callable[[Options], nn.Module], *more: str
-) -> Baseline:
-    """A network that is a grammar."""
-    return Baseline(about, reads_edges, build, (*OF_GRAMMARS, *more))
+    return ConvolutionGNN(name, **options)
 
 
 BASELINES: dict[str, Baseline] = {
-    "GCN": Baseline("Kipf and Welling 2017, PyG's GCNConv", False, _convolution("GCN"), ()),
+    "GCN": Baseline(
+        "Kipf and Welling 2017, PyG's GCNConv", False, partial(_convolution, "GCN"), ()
+    ),
     "GIN": Baseline(
         "Xu et al. 2019, PyG's DenseGINConv, learned ε, batch norm",
         False,
-        _convolution("GIN"),
+        partial(_convolution, "GIN"),
         ("norm",),
     ),
     "ChebNet": Baseline(
-        "Defferrard et al. 2016, PyG's ChebConv", False, _convolution("ChebNet"), ("order",)
+        "Defferrard et al. 2016, PyG's ChebConv",
+        False,
+        partial(_convolution, "ChebNet"),
+        ("order",),
     ),
-    "GNNML1": _compared("Balcilar et al. 2021, 1-WL, from its grammar", False, _gnnml1),
-    "GNNML3": _compared("Balcilar et al. 2021, spectral supports", False, _gnnml3, *OF_SUPPORTS),
-    "2-IGN": _compared(
-        "Maron et al. 2019, the corrected grammar", True, _grammar("2-IGN", "paper")
+    "GNNML1": Baseline("Balcilar et al. 2021, 1-WL, from its grammar", False, _gnnml1, OF_GRAMMARS),
+    "GNNML3": Baseline(
+        "Balcilar et al. 2021, spectral supports", False, _gnnml3, OF_GRAMMARS | OF_SUPPORTS
     ),
-    "PPGN": _compared("Maron et al. 2019, 3-WL with MLPs", True, _grammar("PPGN", "ppgn")),
-    "G2N2": _compared("r-G_L3, 3-WL, the preset modern", True, _grammar("r-G_L3", "modern")),
+    **{
+        name: Baseline(about, True, partial(_grammar, grammar, preset), OF_GRAMMARS)
+        for name, about, grammar, preset in (
+            ("2-IGN", "Maron et al. 2019, the corrected grammar", "2-IGN", "paper"),
+            ("PPGN", "Maron et al. 2019, 3-WL with MLPs", "PPGN", "ppgn"),
+            ("G2N2", "r-G_L3, 3-WL, the preset modern", "r-G_L3", "modern"),
+        )
+    },
 }

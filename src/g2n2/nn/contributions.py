@@ -105,8 +105,8 @@ def integrated_gradients(
         pairs = parts["adjacency"]
     else:
         nodes, pairs = parts["nodes"].sum(-1), parts["edges"].sum(-1)
-    own = pairs.diagonal(dim1=1, dim2=2)
-    return Contributions(nodes + own, pairs - torch.diag_embed(own))
+    diagonal = pairs.diagonal(dim1=1, dim2=2)
+    return Contributions(nodes + diagonal, pairs - torch.diag_embed(diagonal))
 
 
 @torch.no_grad()

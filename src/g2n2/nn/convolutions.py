@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -25,25 +24,6 @@ SPECTRUM_END = 2.0
 """The largest eigenvalue ChebNet assumes: PyG's own guess would look at the whole batch."""
 
 
-@dataclass(frozen=True)
-class Sparse:
-    """The edges of a batch as PyG wants them; node `i` of graph `b` is number `b N + i`.
-
-    Attributes:
-        index: `[2, E]` from where, to where.
-        weights: `[E]` their entries of A.
-    """
-
-    index: Tensor
-    weights: Tensor
-
-    @classmethod
-    def of(cls, adjacency: Tensor) -> Sparse:
-        graph, start, end = adjacency.nonzero(as_tuple=True)
-        first = graph * adjacency.shape[1]
-        return cls(torch.stack([first + start, first + end]), adjacency[graph, start, end])
-
-
 class NodeNorm(nn.BatchNorm1d):
     """Batch normalisation over the nodes of all graphs; padding takes no part and stays zero.
 
@@ -56,14 +36,12 @@ class NodeNorm(nn.BatchNorm1d):
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
         """`[B, N, C]` to the same."""
         nodes = values[mask]
-        alone = self.training and len(nodes) == 1  # one node has no deviation
-        rows = self._by_running(nodes) if alone else super().forward(nodes)
+        if self.training and len(nodes) == 1:  # one node has no deviation
+            parameters = self.running_mean, self.running_var, self.weight, self.bias
+            rows = nn.functional.batch_norm(nodes, *parameters, eps=self.eps)
+        else:
+            rows = super().forward(nodes)
         return torch.zeros_like(values).masked_scatter(mask.unsqueeze(-1), rows)
-
-    def _by_running(self, nodes: Tensor) -> Tensor:
-        return nn.functional.batch_norm(
-            nodes, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-        )
 
 
 class ConvolutionGNN(nn.Module):
@@ -75,20 +53,7 @@ class ConvolutionGNN(nn.Module):
     Edge features are not read. Without node features every node starts with 1. Weights are the
     entries of A, and messages run from `i` to `j` along `A[i, j]`, as in PyG.
 
-    Args:
-        kind: `GCN`, `GIN` or `ChebNet`.
-        node_features: Columns of the node features.
-        edge_features: Channels of the edge features that batches will have.
-        width: Channels of every layer.
-        layers: How many.
-        out: Outputs for each graph, node or edge.
-        task: `graph`, `node` or `edge`.
-        readout: `pooled`, all there is without a grammar; or `pooling` in its old spelling.
-        decision: Hidden widths of the decision layers; one of `width` where None.
-        context: Append the pooled vector to every node or edge.
-        order: Chebyshev polynomials in each layer of ChebNet.
-        norm: Whether GIN has batch normalisation.
-        pooling: `sum` (where None), `mean` or `max`.
+    `kind` is `GCN`, `GIN` or `ChebNet`; the other options are those of `baseline`.
     """
 
     def __init__(
@@ -157,27 +122,30 @@ class ConvolutionGNN(nn.Module):
         """Tensors in, tensors out; padded nodes have no edges, and the read-out skips them."""
         ones = mask.to(nodes.dtype).unsqueeze(-1)
         adjacency = adjacency * ones * ones.mT
-        sparse = None if self.kind == "GIN" else Sparse.of(adjacency)
         values = nodes if self.node_features else ones
-        for place, convolution in enumerate(self.convolutions):
-            values = self._convolved(convolution, values, adjacency, sparse)
+        convolved = self._dense if self.kind == "GIN" else self._sparse
+        for number, convolution in enumerate(self.convolutions):
+            values = convolved(convolution, values, adjacency)
             if self.norms:
-                values = self.norms[place](values, mask)
+                values = self.norms[number](values, mask)
             values = values.relu()
         constants = {"1": ones, "11ᵀ": ones.unsqueeze(2) * ones.unsqueeze(1)}
         output: Tensor = self.readout({"V": values}, mask, constants)
         return output
 
-    def _convolved(
-        self, convolution: nn.Module, values: Tensor, adjacency: Tensor, sparse: Sparse | None
-    ) -> Tensor:
-        value: Tensor
-        if sparse is None:  # PyG's sparse GINConv drops weights, its dense twin sums with them
-            value = convolution(values, adjacency.mT)
-            return value
-        flat = values.flatten(0, 1)
+    @staticmethod
+    def _dense(convolution: nn.Module, values: Tensor, adjacency: Tensor) -> Tensor:
+        """PyG's sparse GINConv drops weights, its dense twin sums with them."""
+        value: Tensor = convolution(values, adjacency.mT)
+        return value
+
+    def _sparse(self, convolution: nn.Module, values: Tensor, adjacency: Tensor) -> Tensor:
+        """Of edges as PyG wants them; node `i` of graph `b` is number `b N + i`."""
+        graph, start, end = adjacency.nonzero(as_tuple=True)
+        first, flat = graph * adjacency.shape[1], values.flatten(0, 1)
+        edges = torch.stack([first + start, first + end]), adjacency[graph, start, end]
         largest = {"lambda_max": flat.new_tensor(SPECTRUM_END)} if self.kind == "ChebNet" else {}
-        value = convolution(flat, sparse.index, sparse.weights, **largest)
+        value: Tensor = convolution(flat, *edges, **largest)
         return value.view(*values.shape[:2], -1)
 
 

@@ -178,8 +178,10 @@ def _tried(
     if model.plan.inputs.node_features or model.plan.inputs.edge_features:
         of, owed = ("A", "features") if not features else ("A and x", "other features")
         notes.append(f"Words are of {of} alone: what the output owes to {owed} is not explained.")
-    places = _places(model, batch, features)
-    formulas, words, rows = _formulas(model), [], []
+    values_of = _values(model, batch, features)
+    texts = model.formula.split(";") if model.formula else []
+    formulas = [parse_word(model.plan.grammar, text) for text in texts]
+    words, rows = [], []
     plain = list(_words(model, sort, size, limit, batch.directed))
     with_features = [
         variant
@@ -190,7 +192,7 @@ def _tried(
     ]
     for word in (*formulas, *plain, *with_features):
         try:
-            values = np.concatenate([evaluate(word, *place, RELU).ravel() for place in places])
+            values = np.concatenate([evaluate(word, *given, RELU).ravel() for given in values_of])
         except DataError:  # only a formula names features
             notes.append(f"{to_text(word)} reads features and was not tried.")
             continue
@@ -201,21 +203,21 @@ def _tried(
 
 
 @torch.no_grad()
-def _places(
+def _values(
     model: GrammarGNN, batch: GraphBatch, features: Sequence[str]
 ) -> list[tuple[Numbers, dict[str, Numbers]]]:
     """A, the supports and the features of each graph, as the evaluation of terms takes them."""
     constants = model.constants(batch.adjacency, batch.mask, batch.designed)
     named = ("A", *model.undefined, *model.defined)
-    places = []
+    graphs = []
     for b, mask in enumerate(batch.mask):
         n = int(mask.sum())
         values = {name: _real(constants[name][b], mask, M).reshape(n, n) for name in named}
         if features:
             columns = _real(batch.nodes[b], mask, V)
             values |= {f"x[{name}]": columns[:, [k]] for k, name in enumerate(features)}
-        places.append((values.pop("A"), values))
-    return places
+        graphs.append((values.pop("A"), values))
+    return graphs
 
 
 def _with_feature(term: Term, feature: Leaf) -> Iterator[Term]:
@@ -223,16 +225,10 @@ def _with_feature(term: Term, feature: Leaf) -> Iterator[Term]:
     if term == ONE:
         yield feature
     elif isinstance(term, Apply) and not term.function:
-        for place, argument in enumerate(term.args):
+        for k, argument in enumerate(term.args):
             for variant in _with_feature(argument, feature):
-                args = (*term.args[:place], variant, *term.args[place + 1 :])
+                args = (*term.args[:k], variant, *term.args[k + 1 :])
                 yield Apply(term.op, args, term.sort)
-
-
-def _formulas(model: GrammarGNN) -> list[Term]:
-    """What was written into the weights, if anything."""
-    texts = model.formula.split(";") if model.formula else []
-    return [parse_word(model.plan.grammar, text) for text in texts]
 
 
 def _words(model: GrammarGNN, sort: Sort, size: int, limit: int, directed: bool) -> Iterator[Term]:

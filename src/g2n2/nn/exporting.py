@@ -16,16 +16,26 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from ..data.batch import GraphBatch
 from ..errors import DataError, G2N2Error, LoweringError
 from .model import GrammarGNN
-from .on_tensors import OnTensors
 
 INPUTS = ("adjacency", "nodes", "edges", "mask")
 """The names of the inputs, in order."""
+
+
+class OnTensors(nn.Module):
+    """`GrammarGNN.network` as the forward pass of a module."""
+
+    def __init__(self, model: GrammarGNN) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
+        return self.model.network(adjacency, nodes, edges, mask)
 
 
 def export_program(
@@ -47,11 +57,15 @@ def export_program(
         raise DataError(f"a program takes at least 1 graph of 1 node, got {count} of {nodes}")
     if dynamic:
         count, nodes = 2, 8  # a size of 1 while tracing would be kept for good
-    return torch.export.export(
-        OnTensors(model),
-        _example(model, count, nodes),
-        dynamic_shapes=_dynamic_shapes() if dynamic else None,
+    inputs, weight = model.plan.inputs, next(model.parameters())
+    example = (  # no value is looked at while tracing
+        weight.new_zeros(count, nodes, nodes),
+        weight.new_zeros(count, nodes, inputs.node_features),
+        weight.new_zeros(count, nodes, nodes, inputs.edge_features),
+        torch.ones(count, nodes, dtype=torch.bool, device=weight.device),
     )
+    shapes = _dynamic_shapes() if dynamic else None
+    return torch.export.export(OnTensors(model), example, dynamic_shapes=shapes)
 
 
 def export_onnx(
@@ -135,14 +149,3 @@ def _dynamic_shapes() -> tuple[dict[int, Dim], ...]:
     graphs, nodes = Dim("graphs", min=1), Dim("nodes", min=1)
     pairs, columns = {0: graphs, 1: nodes, 2: nodes}, {0: graphs, 1: nodes}
     return pairs, columns, pairs, columns
-
-
-def _example(model: GrammarGNN, count: int, nodes: int) -> tuple[Tensor, ...]:
-    """Empty graphs of the right shape; no value is looked at while tracing."""
-    inputs, weight = model.plan.inputs, next(model.parameters())
-    return (
-        weight.new_zeros(count, nodes, nodes),
-        weight.new_zeros(count, nodes, inputs.node_features),
-        weight.new_zeros(count, nodes, nodes, inputs.edge_features),
-        torch.ones(count, nodes, dtype=torch.bool, device=weight.device),
-    )

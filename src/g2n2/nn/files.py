@@ -73,7 +73,10 @@ def save(model: GrammarGNN, path: str | Path) -> None:
         LoweringError: The network has parts a file cannot describe.
         DataError: The file cannot be written.
     """
-    _write(Path(path), to_bytes(model))
+    try:
+        replace_file(Path(path), to_bytes(model), shared=True)
+    except OSError as error:
+        raise DataError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
 
 
 def to_bytes(model: GrammarGNN) -> bytes:
@@ -98,11 +101,11 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
             whose operations are others here. Operations that are not known are registered.
     """
     tensors, metadata = _read(path)
-    found = metadata.get("format", "")
-    if found not in map(str, range(1, FORMAT + 1)):
-        newer = found.isdecimal() and len(found) < 10 and int(found) > FORMAT
+    version = metadata.get("format", "")
+    if version not in map(str, range(1, FORMAT + 1)):
+        newer = version.isdecimal() and len(version) < 10 and int(version) > FORMAT
         raise DataError(
-            f"{path} has format {found}, written by g2n2 {metadata.get('g2n2')}; this g2n2 "
+            f"{path} has format {version}, written by g2n2 {metadata.get('g2n2')}; this g2n2 "
             f"({__version__}) reads formats 1 to {FORMAT}: upgrade g2n2"
             if newer
             else f"{path} is a safetensors file, but not of a g2n2 network: model.save writes those"
@@ -112,7 +115,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> GrammarGNN:
     _register_operations(path, metadata)
     try:
         with torch.device("meta"):  # no memory, no random numbers: the weights come from the file
-            model = _made(metadata)
+            model = _network(metadata)
     except (G2N2Error, *NOT_MADE) as error:
         raise DataError(f"{path} describes a network that cannot be made: {error}") from error
     _refuse_other_weights(path, model, tensors)
@@ -153,11 +156,13 @@ def _described(model: GrammarGNN) -> dict[str, str]:
     sentences = {} if plan.grammar.sentence_rules else {"sentences": NO_SENTENCES}
     if _grammar({"grammar": text, "name": "", **sentences}) != plan.grammar:
         raise LoweringError(f"the grammar does not read back from its own text:\n{text}")
+    bodies = [rule.body for rule in plan.grammar.all_rules]
+    operations = described([*bodies, *(definition for _, definition in plan.grammar.supports)])
     options = {
         **model.options,
         "width": _plain(model.options["width"]),
         "readout": plan.readout.mode,
-        "pooling": _pooling(model),
+        "pooling": _plain(readout_options(model.options["readout"], model.options["pooling"])[1]),
         "preset": asdict(plan.preset),  # by value: its name may mean something else one day
         "typical_size": model.typical_size,
     }
@@ -168,24 +173,12 @@ def _described(model: GrammarGNN) -> dict[str, str]:
         "name": plan.grammar.name,
         "grammar": text,
         **sentences,
-        **_operations(plan.grammar),
+        **({"operations": json.dumps(operations, ensure_ascii=False)} if operations else {}),
         "options": json.dumps(options),
         "supports": json.dumps(_supports_options(model.supports)),
         "plan": plan_text(plan),
         "formula": model.formula,
     }
-
-
-def _pooling(model: GrammarGNN) -> Any:
-    """How parts were asked to be pooled, under either name of the option."""
-    return _plain(readout_options(model.options["readout"], model.options["pooling"])[1])
-
-
-def _operations(grammar: Grammar) -> dict[str, str]:
-    """The registered operations a grammar uses, where it uses any."""
-    bodies = [rule.body for rule in grammar.all_rules]
-    found = described([*bodies, *(definition for _, definition in grammar.supports)])
-    return {"operations": json.dumps(found, ensure_ascii=False)} if found else {}
 
 
 def _register_operations(path: str | Path, metadata: dict[str, str]) -> None:
@@ -222,7 +215,7 @@ def _supports_options(supports: nn.Module | None) -> dict[str, Any] | None:
     }
 
 
-def _made(metadata: dict[str, str]) -> GrammarGNN:
+def _network(metadata: dict[str, str]) -> GrammarGNN:
     """A network as the metadata say, without weights."""
     texts = dict.fromkeys(("options", "grammar", "name", "supports", "formula"), str)
     check(metadata, {**texts, "kind": tuple(KINDS)}, "metadata", "the file")
@@ -298,10 +291,3 @@ def refuse_endless(path: str | Path, tensors: Mapping[str, Tensor]) -> None:
             raise _damaged(path, f"the weight {name} is of {value.dtype}, not floating-point")
         if not bool(torch.isfinite(value).all()):
             raise _damaged(path, f"the weight {name} holds NaN or infinity")
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        replace_file(path, content, shared=True)
-    except OSError as error:
-        raise DataError(f"cannot write {str(path)!r}: {error.strerror or error}") from error

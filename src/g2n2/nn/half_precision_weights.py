@@ -1,13 +1,27 @@
-"""Half-precision copies of a network's weights."""
+"""Half-precision copies of a network's weights, and the module they are called with."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .model import GrammarGNN
 
 READ_IN_HALF = ("layers.", "embeddings.", "trunk.", "trunk_embeddings.")
+
+
+class OnInputs(nn.Module):
+    """A network as a function of packed input memories (`PackedNetwork.from_inputs`)."""
+
+    def __init__(self, model: GrammarGNN) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs: Any) -> Tensor:
+        packed = self.model.packed
+        return packed.on_graphs(packed.from_inputs(*inputs))
 
 
 class Copies:
@@ -29,21 +43,20 @@ class Copies:
         left = {n: p for n, p in model.named_parameters() if n.startswith(READ_IN_HALF)}
         names = {id(weight): name for name, weight in left.items()}
         for weights in model.packed.stacked_weights():
-            own = [names[id(weight)] for weight in weights]
-            self.groups.append({name: left.pop(name) for name in own})
+            self.groups.append({n: left.pop(n) for n in [names[id(weight)] for weight in weights]})
         self.groups += [{name: weight} for name, weight in left.items()]
         for group in self.groups:
             stacked = torch.cat([weight.detach() for weight in group.values()])
             self.leaves.append(stacked.to(dtype).requires_grad_())
 
     def named(self) -> dict[str, Tensor]:
-        """The copies as the network calls its weights."""
-        found: dict[str, Tensor] = {}
+        """The copies as `OnInputs` calls the weights of its network."""
+        copies: dict[str, Tensor] = {}
         for group, leaf in zip(self.groups, self.leaves, strict=True):
             sizes = [len(weight) for weight in group.values()]
             parts = leaf.split_with_sizes(sizes) if len(group) > 1 else (leaf,)
-            found |= {f"model.{name}": part for name, part in zip(group, parts, strict=True)}
-        return found
+            copies |= {f"model.{name}": part for name, part in zip(group, parts, strict=True)}
+        return copies
 
     def used(self) -> tuple[list[Tensor], list[Tensor]]:
         """Weights and copies, in the same order, where the copy has a gradient."""
@@ -64,12 +77,9 @@ class Copies:
         """Take over the weights."""
         if not self.leaves:
             return
-        torch._foreach_copy_(self._parts(), [w for group in self.groups for w in group.values()])
-
-    def _parts(self) -> list[Tensor]:
-        """The copy of each weight, in the order of the groups."""
-        return [
+        parts = [
             part
             for group, leaf in zip(self.groups, self.leaves, strict=True)
             for part in leaf.split_with_sizes([len(weight) for weight in group.values()])
         ]
+        torch._foreach_copy_(parts, [w for group in self.groups for w in group.values()])

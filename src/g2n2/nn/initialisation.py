@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from torch import nn
 
-from .layer import BilinearUpdate, Select, Update
+from .layer import BilinearUpdate, Select, Update, linear_maps
+from .marks import SumsOverMarks
 from .readout import Readout
 
 if TYPE_CHECKING:
@@ -22,32 +24,30 @@ def initialise(model: GrammarGNN) -> None:
     if not model.plan.preset.normalised:
         return
     for embedding in (*model.trunk_embeddings.values(), *model.embeddings.values()):
-        if isinstance(embedding, nn.Linear):
-            _normal(embedding, 1.0)
+        _normal([cast(nn.Linear, embedding)])
     layers = len(model.trunk) + len(model.layers)
     for module in model.modules():
         if isinstance(module, Select):
-            for part in module.maps:
-                if isinstance(part, nn.Linear):
-                    _normal(part, 1.0)
+            _normal(linear_maps(module.maps))
         elif isinstance(module, Update):
-            _mlp(module.mixer, last_gain=1.0 / math.sqrt(layers))
+            maps = linear_maps(module.mixer)
+            _normal(maps[:-1], math.sqrt(2.0))
+            _normal(maps[-1:], 1.0 / math.sqrt(layers))
+        elif isinstance(module, SumsOverMarks):
+            for mixer in module.mixers:
+                maps = linear_maps(cast(nn.Sequential, mixer))
+                _normal(maps[:-1], math.sqrt(2.0))
+                _normal(maps[-1:])
         elif isinstance(module, Readout):
-            _mlp(module.decision, last_gain=1.0)
-            if module.straight is not None:
-                _normal(module.straight, 1.0)
+            maps = linear_maps(module.decision)
+            _normal(maps[:-1], math.sqrt(2.0))
+            _normal(maps[-1:] if module.straight is None else [maps[-1], module.straight])
         elif isinstance(module, BilinearUpdate):
             nn.init.xavier_uniform_(module.weight)
 
 
-def _mlp(maps: nn.Sequential, last_gain: float) -> None:
-    parts = [part for part in maps if isinstance(part, nn.Linear)]
-    for part in parts[:-1]:
-        _normal(part, math.sqrt(2.0))
-    _normal(parts[-1], last_gain)
-
-
-def _normal(part: nn.Linear, gain: float) -> None:
-    nn.init.normal_(part.weight, std=gain / math.sqrt(max(part.in_features, 1)))
-    if part.bias is not None:
-        nn.init.zeros_(part.bias)
+def _normal(maps: Sequence[nn.Linear], gain: float = 1.0) -> None:
+    for part in maps:
+        nn.init.normal_(part.weight, std=gain / math.sqrt(max(part.in_features, 1)))
+        if part.bias is not None:
+            nn.init.zeros_(part.bias)

@@ -83,16 +83,18 @@ class KernelLayer:
                     return None
                 for source, module in zip(rule.sources, rule.selectors, strict=True):
                     select = cast(Select, module)
-                    own = selectors.setdefault(source, [])
-                    starts[id(select)] = sum(_width(s) for s in own)
-                    own.append(select)
+                    same_source = selectors.setdefault(source, [])
+                    starts[id(select)] = sum(_width(s) for s in same_source)
+                    same_source.append(select)
                 width = _width(cast(Select, rule.selectors[0]))
                 operands = tuple(starts[id(select)] for select in rule.selectors)
                 rules.append(KernelRule(kind, operands, end, width, rule.power))
                 end += width
-        every = [select for own in selectors.values() for select in own]
-        known = set(layer.updates) == set(selectors)
-        return cls(layer, selectors, tuple(rules)) if known and all(map(_linear, every)) else None
+        every = [select for same_source in selectors.values() for select in same_source]
+        complete = set(layer.updates) == set(selectors)
+        return (
+            cls(layer, selectors, tuple(rules)) if complete and all(map(_linear, every)) else None
+        )
 
     def __call__(self, memories: Memories, packing: Packing) -> Memories:
         """The memories after the layer; all are packed rows."""

@@ -19,7 +19,7 @@ from ..compiler.marks import Marks
 from ..data.capacities import Room
 from ..ops.derivatives import once_differentiable
 from ..ops.packing import Packing
-from .input_memories import input_memories
+from .input_memories import halved, input_memories
 from .layer import Memories
 from .marks import MarkedCopies, drawn_weights, mark_weights
 
@@ -116,6 +116,7 @@ class RowGraphs:
             weights=weights,
             features=features,
             marks=marks,
+            room=self.room and self.room.inner,
         )
 
     def read(self) -> Tensor:
@@ -139,7 +140,7 @@ class RowGraphs:
             for halves in [not network.model.trunk and letter in network.model.embeddings]
         }
         graphs = network.from_inputs(self.packing, first, self.adjacency, None)
-        return network.features(network.run(graphs), graphs)
+        return network.features(graphs)
 
 
 class Lifting:
@@ -234,14 +235,12 @@ def _first_rows(weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
     places = torch.where(there, there.cumsum(0) - 1, count).clamp(max=count)
     numbers = torch.arange(len(weights), device=weights.device)
     rows = numbers.new_zeros(count + 1).scatter_(0, places, numbers)[:count]
-    known = torch.arange(count, device=weights.device) < there.sum()
-    return torch.where(known, rows, 0), torch.where(known, weights[rows], 0)
+    filled = torch.arange(count, device=weights.device) < there.sum()
+    return torch.where(filled, rows, 0), torch.where(filled, weights[rows], 0)
 
 
 def _joined(lifted: Tensor | None, seeds: Tensor | None, halves: bool) -> Tensor:
     """What all copies share, and the channels of the mark; both in halves if the first may be."""
-    from .packed import halved
-
     if lifted is None or seeds is None:
         memory = seeds if lifted is None else lifted
         assert memory is not None, "it is one of them"

@@ -181,8 +181,8 @@ def _warn_of_other_pairs(adjacency: Tensor, edges: Tensor) -> None:
     """Say so if pairs without an edge have features, which a leaf sees and its neighbour not."""
     if torch.compiler.is_compiling() or not edges.shape[-1]:
         return
-    apart = (adjacency == 0) & ~torch.eye(edges.shape[1], dtype=torch.bool, device=edges.device)
-    if bool((edges.any(-1) & apart).any()):
+    unlinked = (adjacency == 0) & ~torch.eye(edges.shape[1], dtype=torch.bool, device=edges.device)
+    if bool((edges.any(-1) & unlinked).any()):
         warnings.warn(
             "marks='heavy' loses nothing where features of pairs are those of edges; here other "
             "pairs have some, such as distances, and something is lost: 'orbits' and 'all' lose "
@@ -247,13 +247,15 @@ def remember_orbits(
 class SumsOverMarks(nn.Module):
     """The MLPs in front of the sums over marks, and the sums.
 
-    Each sum is divided by `unit`, the same number for all graphs. Copies are computed some at a
-    time; where there are more, they are computed again for the backward pass.
+    Where the preset is normalised, what an MLP gives is added to what it reads, so that the sums
+    have that from the start. Each sum is divided by `unit`, the same number for all graphs. Copies
+    are computed some at a time; where there are more, they are computed again for the backward
+    pass.
     """
 
     def __init__(self, plan: MarkPlan, preset: Preset, unit: float) -> None:
         super().__init__()
-        self.plan, self.unit = plan, unit
+        self.plan, self.unit, self.residual = plan, unit, preset.normalised
         activation = ACTIVATIONS[preset.activation]
         self.mixers = nn.ModuleList(
             nn.Sequential(*[part for m in maps for part in (linear(m), activation())][:-1])
@@ -289,7 +291,8 @@ class SumsOverMarks(nn.Module):
             value = self._summed(depth - 1, graphs.copies(part), at_once)
             with without_autocast(value.device.type):
                 if len(mixer):
-                    value = mixer(value.to(cast(nn.Linear, mixer[0]).weight.dtype))
+                    value = value.to(cast(nn.Linear, mixer[0]).weight.dtype)
+                    value = value + mixer(value) if self.residual else mixer(value)
                 return part.summed(value, graphs.count)
 
         sums = [checkpoint(values, x, use_reentrant=False) if again else values(x) for x in parts]

@@ -13,8 +13,7 @@ import torch
 from torch import nn
 
 from ..compiler.costs import NetworkCost
-from ..data.batch import GraphBatch
-from ..data.packed_batch import PackedBatch
+from ..data.batch import GraphBatch, PackedBatch
 from ..errors import DataError, MemoryBudgetError, ShapeError
 from ..language.sorts import M
 from ..language.terms import Apply, subterms
@@ -63,11 +62,7 @@ def refuse_over_budget(
 ) -> None:
     """Compare what `count` graphs of up to `nodes` nodes need with the memory budget.
 
-    Args:
-        model: The network.
-        count: Graphs.
-        nodes: Of the largest.
-        entries: Of a sparse A; None where it is dense.
+    `entries` are those of a sparse A.
 
     Raises:
         MemoryBudgetError: With the estimate, the budget and what to do.
@@ -120,7 +115,10 @@ def estimate(
         batch = count * nodes**2 * _dense_matrices(model, training) * bytes_each
     else:
         batch = entries * _SPARSE_ENTRY
-    hidden = [count * nodes**2 * width * bytes_each for width in _hidden_widths(model)]
+    updates = [update for layer in model.plan.layers for update in layer.updates]
+    mixers = [update.mixer[:-1] for update in updates if update.sort == M]
+    units = [sum(linear.width_out for linear in maps) for maps in mixers]
+    hidden = [count * nodes**2 * width * bytes_each for width in units]
     kept = KEPT_BYTES[next(model.parameters()).device.type] if training else 0
     in_chunks = [size for size in hidden if model.packs and size > kept]
     largest = max(part.activations for part in cost.parts.values()) * bytes_each
@@ -138,34 +136,22 @@ def copies_at_once(model: GrammarGNN, nodes: int) -> int:
     return max(1, most // (cost.activation_bytes() + 1))
 
 
-def _hidden_widths(model: GrammarGNN) -> list[int]:
-    """How many units the hidden layers of each layer's pair MLP have."""
-    updates = [update for layer in model.plan.layers for update in layer.updates]
-    return [
-        sum(linear.width_out for linear in update.mixer[:-1])
-        for update in updates
-        if update.sort == M
-    ]
-
-
 def _dense_matrices(model: GrammarGNN, training: bool) -> int:
-    """Matrices `[B, N, N]` beside the activations: A with two copies of it, E, and the supports."""
-    parts = {
+    """Matrices `[B, N, N]` beside the activations: A with two copies of it, E, and the supports.
+
+    Those that a module which gives supports makes on its way are as measured.
+    """
+    defined = {
         part
         for _, definition in model.plan.grammar.supports
         for part in subterms(definition)
         if isinstance(part, Apply) and part.sort == M
     }
-    return 3 + model.plan.inputs.edge_features + len(parts) + _given_matrices(model, training)
-
-
-def _given_matrices(model: GrammarGNN, training: bool) -> int:
-    """Matrices that a module which gives supports makes on its way; as measured."""
-    if model.supports is None:
-        return 0
-    learned = any(True for _ in model.supports.parameters())
-    each = (16 if training else 9) if learned else 3
-    return 8 + each * len(model.undefined)
+    given = 0
+    if model.supports is not None:
+        learned = any(True for _ in model.supports.parameters())
+        given = 8 + ((16 if training else 9) if learned else 3) * len(model.undefined)
+    return 3 + model.plan.inputs.edge_features + len(defined) + given
 
 
 def available_memory(device: torch.device) -> int:
@@ -179,11 +165,9 @@ def available_memory(device: torch.device) -> int:
 def _free(meminfo: Path = Path("/proc/meminfo")) -> int:
     """Memory that can be had without swapping; all there could be where the system does not say."""
     try:
-        lines = meminfo.read_text(encoding="ascii").splitlines()
-        return (
-            next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) * 1024
-        )
-    except (OSError, ValueError, StopIteration):
+        lines = dict(line.split(":") for line in meminfo.read_text("ascii").splitlines())
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, ValueError, KeyError):
         return sys.maxsize
 
 
@@ -201,19 +185,16 @@ def _within_control_groups(
             continue
         base = root / "memory" if entry[1] else root
         names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
-        limit, usage = names if entry[1] else ("memory.max", "memory.current")
+        files = names if entry[1] else ("memory.max", "memory.current")
         group = base / entry[2].lstrip("/")
         for folder in (group, *group.parents):
+            try:  # `max` is no number and no limit
+                limit, usage = (int((folder / name).read_text("ascii")) for name in files)
+            except (OSError, ValueError):
+                continue
             if folder.is_relative_to(base):
-                room = min(room, _left(folder / limit, folder / usage))
+                room = min(room, max(0, limit - usage))
     return room
-
-
-def _left(limit: Path, usage: Path) -> int:
-    try:  # `max` is no number and no limit
-        return max(0, int(limit.read_text(encoding="ascii")) - int(usage.read_text("ascii")))
-    except (OSError, ValueError):
-        return sys.maxsize
 
 
 @cache

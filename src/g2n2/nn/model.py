@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,8 +17,7 @@ from ..compiler.marks import Marks
 from ..compiler.plan import NetworkPlan
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
-from ..data.batch import LARGE, GraphBatch, block_diagonal
-from ..data.packed_batch import PackedBatch
+from ..data.batch import LARGE, GraphBatch, PackedBatch
 from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
@@ -25,19 +25,19 @@ from ..grammars.grammar import Grammar
 from ..language.terms import DISTANCES, Leaf, subterms
 from ..ops.precision import without_autocast
 from .initialisation import initialise
-from .input_memories import input_memories
+from .input_memories import LazyConstants, graph_constants, input_memories
 from .layer import ApplyRule, Memories, PlannedLayer, linear
-from .lazy_constants import LazyConstants
 from .marks import PaddedGraphs, SumsOverMarks
 from .memory_budget import copies_at_once, refuse_over_budget, validate_batch
-from .packed import PackedNetwork
+from .packed import PackedNetwork, unpacked
 from .pyg_layout import as_pyg
-from .readout import Readout, SentenceRule
+from .readout import Readout
 from .supports import GIVEN_WITH_BATCHES, SquaredDistances
 
 if TYPE_CHECKING:
     from ..verdict import Verdict
 
+PLAN_OPTIONS = [x for x in signature(plan_network).parameters if x not in ("grammar", "supports")]
 BACKENDS = ("auto", "reference", "packed")
 RENAMED = {"plain": "packed", "triton": "packed"}
 """What backends were called before."""
@@ -126,33 +126,15 @@ class GrammarGNN(nn.Module):
         marks: Marks = "all",
         trunk: int = 0,
     ) -> None:
+        given = dict(locals())  # before any other name is bound here
         super().__init__()
-        self.options: dict[str, Any] = {
-            "node_features": node_features,
-            "edge_features": edge_features,
-            "width": width,
-            "layers": layers,
-            "out": out,
-            "task": task,
-            "preset": preset,
-            "readout": readout,
-            "pooling": pooling,
-            "functions": functions,
-            "pair_bias": pair_bias,
-            "pair_norm": pair_norm,
-            "decision": decision,
-            "context": context,
-            "directed": directed,
-            "marks": marks,
-            "trunk": trunk,
-        }
-        given = supports is not None
+        self.options: dict[str, Any] = {name: given[name] for name in PLAN_OPTIONS}
 
-        def weights(taken: Grammar) -> int:
-            return NetworkCost(plan_network(taken, **self.options, supports=given), 1, 1).weights
+        def planned(taken: Grammar) -> NetworkPlan:
+            return plan_network(taken, **self.options, supports=given["supports"] is not None)
 
-        chosen = as_network_grammar(grammar, weights)
-        self.plan = plan_network(chosen, **self.options, supports=given)
+        chosen = as_network_grammar(grammar, lambda g: NetworkCost(planned(g), 1, 1).weights)
+        self.plan = planned(chosen)
         self.formula = ""
         self.typical_size = typical_size
         self.memory_budget = memory_budget
@@ -188,18 +170,13 @@ class GrammarGNN(nn.Module):
         if plan.marks:
             self.marks = SumsOverMarks(plan.marks, plan.preset, self.readout.unit)
         self.columns_only = self.supports is None and not plan.marks and columns_only(plan.words)
-        if self.columns_only:
-            self._take_sparse()
-
-    def _take_sparse(self) -> None:
-        """Let every rule and word take a sparse A."""
-        grammar = self.plan.grammar
-        supports = dict(grammar.supports)
-        for module in self.modules():
-            if isinstance(module, ApplyRule | SentenceRule):
-                module.compute = on_either(module.compute, module.rule.body, supports)
-        for name, term in self.plan.inputs.terms:
-            self.words[name] = on_either(self.words[name], term, supports)
+        if self.columns_only:  # every rule and word takes a sparse A too
+            supports = dict(plan.grammar.supports)
+            for module in self.modules():
+                if isinstance(module, ApplyRule):
+                    module.compute = on_either(module.compute, module.rule.body, supports)
+            for name, term in plan.inputs.terms:
+                self.words[name] = on_either(self.words[name], term, supports)
 
     def forward(
         self,
@@ -221,7 +198,7 @@ class GrammarGNN(nn.Module):
             edge_weight: `[E]` entries of A, 1 where None.
         """
         if isinstance(x, PackedBatch):
-            return self.packed.on_batch(self.fitted(x))
+            return self.packed.on_graphs(self.packed.of_batch(self.fitted(x)))
         if isinstance(x, GraphBatch):
             return self.network(*self.checked(x))
         data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
@@ -348,8 +325,8 @@ class GrammarGNN(nn.Module):
         constants = self.constants(adjacency, mask, designed)
         if self.packs:
             graphs = self.packed.pack(adjacency, nodes, edges, mask, designed)
-            memories = self.packed.run(graphs, depth)
-            return self.packed.unpacked_memories(memories, graphs, mask), constants
+            rows = self.packed.run(graphs, depth)
+            return {x: unpacked(rows[x], x, graphs.packing, mask) for x in rows}, constants
         memories = input_memories(self.plan.inputs, self.words, nodes, edges, constants)
         layers = self.layers[:depth]
         return self._through(self.embeddings, layers, memories, constants, mask), constants
@@ -395,51 +372,27 @@ class GrammarGNN(nn.Module):
             mask: `[B, N]`.
             designed: Spectral supports, where they are known.
         """
-        made: dict[str, Callable[[LazyConstants], Tensor]] = {
-            "1": lambda c: mask.to(adjacency.dtype).unsqueeze(-1),
-            "11ᵀ": lambda c: c["1"].unsqueeze(2) * c["1"].unsqueeze(1),
-            "I": lambda c: torch.diag_embed(c["1"][..., 0]).unsqueeze(-1),
-            "J": lambda c: c["11ᵀ"] - c["I"],
-            "A": lambda c: adjacency.unsqueeze(-1) * c["11ᵀ"],
-            "1/√n": lambda c: c["1"].sum((1, 2)).clamp(min=1).rsqrt(),
-        }
-        if adjacency.is_sparse:
-            made |= {
-                "A": lambda c: block_diagonal(adjacency),
-                "ends": lambda c: c["A"]._indices(),
-            }
+        makers = graph_constants(adjacency, mask)
         if self.supports is not None:
-            made |= self._supported(adjacency, mask, designed)
+            makers["supports"] = lambda c: self._given_supports(c, mask, designed)
+        for k, name in enumerate(self.undefined):
+            makers[name] = lambda c, k=k: c["supports"][k].unsqueeze(-1)  # type: ignore[misc]
         for name, value in self.defined.items():
-            made[name] = lambda c, v=value: v((), c)  # type: ignore[misc]
-        return LazyConstants(made)
+            makers[name] = lambda c, v=value: v((), c)  # type: ignore[misc]
+        return LazyConstants(makers)
 
-    def _supported(
-        self, adjacency: Tensor, mask: Tensor, designed: Tensor | None
-    ) -> dict[str, Callable[[LazyConstants], Tensor]]:
-        """The supports without a definition, by the module that gives them."""
-
-        matrices: list[Tensor] = []
-
-        def given(constants: LazyConstants) -> list[Tensor]:
-            if matrices:
-                return matrices
-            assert self.supports is not None, "asked only where there is one"
-            known = () if designed is None else (designed,)
-            values: Tensor = self.supports(constants["A"][..., 0], mask, *known)
-            if values.shape[-1] != len(self.undefined):
-                raise ShapeError(
-                    f"supports gave {values.shape[-1]} matrices, the grammar names "
-                    f"{', '.join(self.undefined)}"
-                )
-            # Each matrix in one piece, once: every product of every layer would copy it otherwise.
-            matrices.extend((values * constants["11ᵀ"]).movedim(-1, 0).contiguous().unbind())
-            return matrices
-
-        return {
-            name: lambda c, k=k: given(c)[k].unsqueeze(-1)  # type: ignore[misc]
-            for k, name in enumerate(self.undefined)
-        }
+    def _given_supports(self, named: Constants, mask: Tensor, designed: Tensor | None) -> Tensor:
+        """`[k, B, N, N]` the supports without a definition, by the module that gives them."""
+        assert self.supports is not None, "asked only where there is one"
+        given = () if designed is None else (designed,)
+        values: Tensor = self.supports(named["A"][..., 0], mask, *given)
+        if values.shape[-1] != len(self.undefined):
+            raise ShapeError(
+                f"supports gave {values.shape[-1]} matrices, the grammar names "
+                f"{', '.join(self.undefined)}"
+            )
+        # Each matrix in one piece, once: every product of every layer would copy it otherwise.
+        return (values * named["11ᵀ"]).movedim(-1, 0).contiguous()
 
     def save(self, path: str | Path) -> None:
         """Write the network into one safetensors file; see `g2n2.nn.files`."""
@@ -501,28 +454,9 @@ class G2N2(GrammarGNN):
         memory_budget: int | None = None,
         backend: str = "auto",
     ) -> None:
-        super().__init__(
-            "r-G_L3",
-            node_features=node_features,
-            edge_features=edge_features,
-            width=width,
-            layers=layers,
-            out=out,
-            task=task,
-            readout=readout,
-            preset=preset,
-            pooling=pooling,
-            functions=functions,
-            pair_bias=pair_bias,
-            pair_norm=pair_norm,
-            decision=decision,
-            context=context,
-            directed=directed,
-            supports=supports,
-            typical_size=typical_size,
-            memory_budget=memory_budget,
-            backend=backend,
-        )
+        options = dict(locals())  # before any other name is bound here
+        del options["self"], options["__class__"]
+        super().__init__("r-G_L3", **options)
 
 
 def known_backend(backend: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
@@ -15,19 +16,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..data.batch import PackedBatch
 from ..data.capacities import Room
-from ..data.packed_batch import PackedBatch
 from ..ops import packed
 from ..ops.packing import Packing
 from ..ops.precision import without_autocast
 from ..ops.rule_kernels.spec import MOST_NODES
-from ..ops.tiled_rules import TILED_NODES
-from .input_memories import input_memories
+from ..ops.tiling import TILED_NODES
+from .input_memories import LazyConstants, input_memories
 from .layer import Memories, PlannedLayer, in_dtype
-from .lazy_constants import LazyConstants
 from .marked_rows import RowGraphs, weights_of
 from .memory_budget import copies_at_once
-from .packed_layer import PackedGraphs, PackedLayer
+from .packed_layer import PAIR_SUMS, PackedGraphs, PackedLayer
 from .supports import GIVEN_WITH_BATCHES
 
 if TYPE_CHECKING:
@@ -77,24 +77,21 @@ class PackedNetwork:
             return value.index_select(0, graphs.entries.argsort())
         return unpacked(value, letter, graphs.packing, mask)
 
-    def on_batch(self, batch: PackedBatch) -> Tensor:
-        """Outputs for a batch of rows, one row for each graph, node or pair."""
-        return self.on_graphs(self.of_batch(batch))
-
     def on_graphs(self, graphs: PackedGraphs) -> Tensor:
-        """Outputs for a batch."""
+        """`[G, O]`, `[Q, O]`, `[P, O]` or `[E, O]`: outputs, in the dtype of the weights."""
         marks = self.model.marks
         if marks is None:
-            return self.outputs(self.run(graphs), graphs)
-        at_once = None if graphs.room else copies_at_once(self.model, graphs.packing.most)
-        features = marks(RowGraphs.of(self, graphs), at_once)
+            features = self.features(graphs)
+        else:
+            at_once = None if graphs.room else copies_at_once(self.model, graphs.packing.most)
+            features = marks(RowGraphs.of(self, graphs), at_once)
         with without_autocast(graphs.packing.device.type):
             return self.model.readout.decide(features)
 
     def of_batch(self, batch: PackedBatch) -> PackedGraphs:
         """What layers read of a batch of rows."""
-        known = isinstance(self.model.supports, GIVEN_WITH_BATCHES)
-        designed = batch.designed if known else None
+        reads_supports = isinstance(self.model.supports, GIVEN_WITH_BATCHES)
+        designed = batch.designed if reads_supports else None
         return self.from_rows(batch.packing, batch.nodes, batch.adjacency, batch.edges, designed)
 
     def pack(
@@ -168,19 +165,17 @@ class PackedNetwork:
         unnamed = torch.zeros((), dtype=dtype, device=packing.device)
         nothing = [None] * len(packing.spans)
         supports = nothing if designed is None else packing.views(designed, "M")
-        blocks: list[Tensor] = []
 
-        def block(number: int) -> Tensor:
-            if not blocks:
-                assert adjacency is not None, "a rule names it"
-                blocks.extend(packing.views(adjacency, "M"))
-            return blocks[number]
+        @cache
+        def matrices() -> list[Tensor]:
+            assert adjacency is not None, "a rule names it"
+            return packing.views(adjacency, "M")
 
         constants = []
         for number, (present, support) in enumerate(zip(packing.present, supports, strict=True)):
-            named = self.model.constants(unnamed, present, support)
-            matrix = {"A": lambda _, number=number: block(number)}
-            constants.append(LazyConstants({**named.makers, **matrix}))
+            named = self.model.constants(unnamed, present, support).makers
+            matrix = {"A": lambda _, k=number: matrices()[k]}
+            constants.append(LazyConstants({**named, **matrix}))
         return constants
 
     def _first(
@@ -207,9 +202,13 @@ class PackedNetwork:
         return self._through(self.model.trunk_embeddings, self.trunk_layers, graphs)
 
     def _through(
-        self, embeddings: nn.ModuleDict, layers: Sequence[PackedLayer], graphs: PackedGraphs
+        self,
+        embeddings: nn.ModuleDict,
+        layers: Sequence[PackedLayer],
+        graphs: PackedGraphs,
+        sums: bool = False,
     ) -> Memories:
-        """The memories after their embeddings and some layers."""
+        """The memories after their embeddings and some layers; see `PackedLayer` for `sums`."""
         model, device = self.model, graphs.packing.device
         dtype = torch.get_autocast_dtype(device.type)
         half = dtype if torch.is_autocast_enabled(device.type) else None
@@ -221,28 +220,26 @@ class PackedNetwork:
                 memories = {letter: value.to(half) for letter, value in memories.items()}
                 constants = [constants.to(half) for constants in graphs.constants]
                 graphs = replace(graphs, constants=constants)
-            kernels, tiled = self._by_kernels(memories, graphs), self._by_tiles(memories, graphs)
+            kernels, tiled = self._kernels(memories, graphs)
             graphs = replace(graphs, kernels=kernels, tiled=tiled)
             for number, layer in enumerate(layers):
                 if number and model.plan.preset.between:
                     memories = {letter: value.relu() for letter, value in memories.items()}
-                memories = layer(memories, graphs)
+                memories = layer(memories, graphs, sums and layer is layers[-1])
         return memories
 
-    def outputs(self, memories: Memories, graphs: PackedGraphs) -> Tensor:
-        """`[G, O]`, `[Q, O]`, `[P, O]` or `[E, O]`: the read-out, in the dtype of the weights."""
-        features = self.features(memories, graphs)
-        with without_autocast(graphs.packing.device.type):
-            return self.model.readout.decide(features)
-
-    def features(self, memories: Memories, graphs: PackedGraphs) -> Tensor:
+    def features(self, graphs: PackedGraphs) -> Tensor:
         """What the decision layers read."""
         readout, packing = self.model.readout, graphs.packing
-        kernels = self._by_kernels(memories, graphs) or self._by_tiles(memories, graphs)
+        only_sums = readout.sums_pairs and not readout.reads_pairs
+        memories = self._through(self.model.embeddings, self.layers, graphs, only_sums)
+        kernels = any(self._kernels(memories, graphs))
         with without_autocast(packing.device.type):
-            if kernels and readout.sums_only:
+            sums = {part: memories.pop(part) for part in PAIR_SUMS if part in memories}
+            if kernels and readout.sums_only and not sums:
                 return self._pooled(memories, packing)
-            sums = self._pair_sums(memories, packing, kernels) if readout.sums_pairs else {}
+            if readout.sums_pairs and not sums:
+                sums = self._pair_sums(memories, packing, kernels)
             pairs = readout.reads_pairs or not sums
             read = [letter for letter in memories if letter != "M" or pairs]
             views = {letter: packing.views(memories[letter], letter) for letter in read}
@@ -259,18 +256,19 @@ class PackedNetwork:
             listed = graphs.entries is not None and letter == "M"  # one row for each entry of A
             return torch.cat(parts) if listed else packing.rows(parts, letter)
 
-    def _by_kernels(self, memories: Memories, graphs: PackedGraphs) -> bool:
-        packing = graphs.packing
-        small = packing.most <= MOST_NODES and graphs.entries is None
-        return small and all(has_kernels(packing.device, x.dtype) for x in memories.values())
+    @staticmethod
+    def _kernels(memories: Memories, graphs: PackedGraphs) -> tuple[bool, bool]:
+        """Whether there are kernels for small graphs, and for those of several tiles.
 
-    def _by_tiles(self, memories: Memories, graphs: PackedGraphs) -> bool:
-        """Whether graphs are larger than that, and of sizes that differ or are not known here."""
+        The latter are for sizes that differ or are not known here.
+        """
         packing = graphs.packing
-        larger = MOST_NODES < packing.most <= TILED_NODES and graphs.entries is None
-        many = packing.has_tail or len(packing.runs) > FEW_RUNS
         dtypes = [value.dtype for value in memories.values()]
-        return larger and many and all(has_kernels(packing.device, dtype) for dtype in dtypes)
+        if graphs.entries is not None or not all(has_kernels(packing.device, x) for x in dtypes):
+            return False, False
+        larger = MOST_NODES < packing.most <= TILED_NODES
+        many = packing.has_tail or len(packing.runs) > FEW_RUNS
+        return packing.most <= MOST_NODES, larger and many
 
     def _pooled(self, memories: Memories, packing: Packing) -> Tensor:
         """What the decision layers read where that is sums of nodes and pairs."""
@@ -292,23 +290,16 @@ class PackedNetwork:
             return {}
         else:
             values = packed.pair_sums(memories["M"], packing)
-        return dict(zip(("diagonal", "off-diagonal"), values, strict=True))
-
-    def unpacked_memories(self, memories: Memories, graphs: PackedGraphs, mask: Tensor) -> Memories:
-        """Memories as the padded batch has them, zero at the padding."""
-        return {
-            letter: unpacked(rows, letter, graphs.packing, mask)
-            for letter, rows in memories.items()
-        }
+        return dict(zip(PAIR_SUMS, values, strict=True))
 
     @property
     def takes_blocks(self) -> bool:
         """Whether it computes with pairs other than by rows, on graphs of any size."""
         readout, plan = self.model.readout, self.model.plan
         for layer in (*self.trunk_layers, *self.layers):
-            rules = [rule for own in layer.rules.values() for rule in own]
             plain = [
                 rule.kind in ROW_KINDS or (rule.kind == "diagonal" and rule.inner is None)
+                for rules in layer.rules.values()
                 for rule in rules
             ]
             if len(layer.rules) < len(layer.layer.updates) or not all(plain):
@@ -338,12 +329,6 @@ def embedded(values: Tensor, embed: nn.Linear, dtype: torch.dtype | None) -> Ten
     return functional.linear(values, weight.to(values.dtype), wide)
 
 
-def halved(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """`[…, S]` in full precision as `[…, 2S]` in half, whose two parts add up to it."""
-    high = values.to(dtype)
-    return torch.cat([high, (values - high).to(dtype)], dim=-1)
-
-
 def unpacked(rows: Tensor, letter: str, packing: Packing, mask: Tensor) -> Tensor:
     """The rows of a memory or of outputs as the caller's padded batch has them."""
     count, width = mask.shape
@@ -358,20 +343,18 @@ def unpacked(rows: Tensor, letter: str, packing: Packing, mask: Tensor) -> Tenso
 def _sparse_runs(adjacency: Tensor, packing: Packing) -> tuple[list[Tensor], Tensor]:
     """A sparse `[B, N, N]` run by run, and the order of its entries."""
     graph, start, end = adjacency._indices()
-    place = torch.empty_like(packing.caller)
-    place[packing.caller] = torch.arange(packing.graphs, device=packing.device)
-    place = place[graph]
+    number = packing.caller.argsort()[graph]  # of the packed graph each entry belongs to
     matrices, order = [], []
     for run in packing.runs:
-        inside = (place >= run.graphs.start) & (place < run.graphs.stop)
-        own = slice(None) if len(packing.runs) == 1 else inside.nonzero()[:, 0]
+        inside = (number >= run.graphs.start) & (number < run.graphs.stop)
+        chosen = inside.nonzero()[:, 0]
         matrices.append(
             torch.sparse_coo_tensor(
-                torch.stack([place[own] - run.graphs.start, start[own], end[own]]),
-                adjacency._values()[own],
+                torch.stack([number[chosen] - run.graphs.start, start[chosen], end[chosen]]),
+                adjacency._values()[chosen],
                 run.shape("M"),
                 check_invariants=False,
             )
         )
-        order.append(torch.arange(len(graph), device=graph.device)[own])
+        order.append(chosen)
     return matrices, torch.cat(order)

@@ -23,6 +23,7 @@ from ..language.terms import A, Apply, Hole
 from ..ops import packed, packed_mlp
 from ..ops.packing import Packing
 from ..ops.rule_kernels.spec import KernelRule
+from .input_memories import LazyConstants
 from .kernel_layer import KernelLayer
 from .layer import (
     ApplyRule,
@@ -36,7 +37,6 @@ from .layer import (
     linear_maps,
     through,
 )
-from .lazy_constants import LazyConstants
 
 Kind = Literal[
     "selected product",
@@ -49,6 +49,8 @@ Kind = Literal[
     "any",
 ]
 
+PAIR_SUMS = ("diagonal", "off-diagonal")
+"""What may stand in the place of the last matrix memory: `[G, S]` sums of its pairs."""
 SPARSE = 0.25
 """Share of entries of A that are not 0, below which products with A skip the zeros."""
 
@@ -87,13 +89,13 @@ class PackedGraphs:
         if self.adjacency is None or self.packing.padded:
             return None
         entries = self.adjacency[:, 0]
-        places = entries.nonzero()[:, 0]
-        if len(places) > SPARSE * len(entries):
+        rows = entries.nonzero()[:, 0]
+        if len(rows) > SPARSE * len(entries):
             return None
-        start, end = (ends[places] for ends in self.packing.ends)
+        start, end = (ends[rows] for ends in self.packing.ends)
         return torch.sparse_coo_tensor(
             torch.stack([start, end + start - self.packing.place[start]]),
-            entries[places],
+            entries[rows],
             2 * (self.packing.nodes,),
             is_coalesced=True,
             check_invariants=False,
@@ -144,7 +146,10 @@ class PackedRule:
         rule, packing = self.rule, graphs.packing
         match self.kind:
             case "diagonal":
-                return packed_mlp.Part(self._inner(operands, graphs), diagonal=True)
+                value = operands[0]
+                if self.inner is not None:
+                    value = self._by_block(self.inner, operands, graphs, "V")
+                return packed_mlp.Part(value, diagonal=True)
             case "hadamard":
                 return packed_mlp.Part(operands[0], operands[1])
             case "product" if graphs.kernels:
@@ -195,7 +200,7 @@ class PackedRule:
 
     def _by_tiles(self, operands: Sequence[Tensor], graphs: PackedGraphs) -> Tensor:
         """M·M, M·v or A·v on graphs of several tiles."""
-        from ..ops.tiled_rules.triton import matrix_column, matrix_matrix
+        from ..ops.tiled_rules import matrix_column, matrix_matrix
 
         packing, power = graphs.packing, self.rule.power
         if self.kind == "column":
@@ -205,11 +210,6 @@ class PackedRule:
             matrix = graphs.adjacency.to(operands[0].dtype)
             return matrix_column(matrix, operands[0], packing, power)
         return matrix_matrix(torch.cat(list(operands), dim=1), packing, power)
-
-    def _inner(self, operands: Sequence[Tensor], graphs: PackedGraphs) -> Tensor:
-        if self.inner is None:
-            return operands[0]
-        return self._by_block(self.inner, operands, graphs, "V")
 
     def _by_block(
         self, compute: Lowered, operands: Sequence[Tensor], graphs: PackedGraphs, letter: str
@@ -246,8 +246,12 @@ class PackedLayer:
                     for source, select in zip(rule.sources, rule.selectors, strict=True):
                         self.selectors.setdefault(source, []).append(cast(Select, select))
 
-    def __call__(self, memories: Memories, graphs: PackedGraphs) -> Memories:
-        """The memories after the layer."""
+    def __call__(self, memories: Memories, graphs: PackedGraphs, sums: bool = False) -> Memories:
+        """The memories after the layer.
+
+        Where `sums` says that nobody reads more of the matrix memory than its sums, those may take
+        its place, by the part they are over.
+        """
         if graphs.kernels and self.by_kernels is not None:
             return self.by_kernels(memories, graphs.packing)
         read = dict(memories)
@@ -258,6 +262,8 @@ class PackedLayer:
         for letter, selectors in self.selectors.items():
             operands |= _selected(read[letter], selectors)
         new: Memories = {}
+        bilinear = len(self.rules) < len(self.layer.updates)  # which reads the new matrix memory
+        sums = sums and not bilinear and not graphs.packing.padded
         for letter, update in self.layer.updates.items():
             if isinstance(update, BilinearUpdate):
                 new[letter] = _by_block(update, memories, read, new, graphs)
@@ -272,7 +278,11 @@ class PackedLayer:
             if update.skips:
                 parts.insert(0, packed_mlp.Part(read[letter]))
             residual = memories[letter] if update.residual else None
-            new[letter] = _updated(update, parts, residual, graphs.packing)
+            if letter == "M" and sums and _is_one_op(update, parts):
+                values = packed_mlp.mix_sums(parts, *_maps(update, parts), graphs.packing, residual)
+                new |= dict(zip(PAIR_SUMS, values, strict=True))
+            else:
+                new[letter] = _updated(update, parts, residual, graphs.packing)
         return new
 
 
@@ -285,14 +295,23 @@ def _updated(
     update: Update, parts: list[packed_mlp.Part], residual: Tensor | None, packing: Packing
 ) -> Tensor:
     """The new memory: one op for a matrix memory's two-layer MLP, else as the layer writes it."""
-    dtype = parts[0].left.dtype
-    if _joins(update) and any(not part.diagonal for part in parts):
-        first, second = (in_dtype(m, dtype) for m in linear_maps(update.mixer))
-        activation = "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
-        return packed_mlp.mix(parts, first, second, activation, packing, residual)
+    if _is_one_op(update, parts):
+        return packed_mlp.mix(parts, *_maps(update, parts), packing, residual)
     values = [_rows(part, packing) for part in parts]
     value = through(update.mixer, values[0] if len(values) == 1 else torch.cat(values, dim=-1))
     return value if residual is None else value + residual
+
+
+def _is_one_op(update: Update, parts: Sequence[packed_mlp.Part]) -> bool:
+    return _joins(update) and any(not part.diagonal for part in parts)
+
+
+def _maps(
+    update: Update, parts: Sequence[packed_mlp.Part]
+) -> tuple[packed_mlp.Map, packed_mlp.Map, str]:
+    """Both maps of a two-layer MLP in the dtype of its inputs, and the activation between them."""
+    first, second = (in_dtype(part, parts[0].left.dtype) for part in linear_maps(update.mixer))
+    return first, second, "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
 
 
 def _rows(part: packed_mlp.Part, packing: Packing) -> Tensor:

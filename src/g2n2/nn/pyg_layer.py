@@ -108,15 +108,8 @@ class GrammarLayer(nn.Module):
         edge_dim: Channels of `edge_attr`; None for none.
         pair_channels: Channels of the pair features given with `pairs`; 0 for none.
         layers: How many of the grammar's layers this one is.
-        preset: What the grammar does not say: `modern`, `paper`, `official` or `ppgn`.
-        functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
-        pair_bias: Whether MLPs on M have biases; the preset's where None.
-        pair_norm: How `modern` reads M: normalised for each `entry` or by one number for each
-            `graph`, or as it is (`none`); the preset's where None.
-        directed: Read Aᵀ too, which directed graphs need.
-        supports: A module that gives supports without a definition, as for `GrammarGNN`.
-        memory_budget: Bytes a pass may take; what is free where None.
-        backend: As for `GrammarGNN`.
+
+    The options from `preset` on are those of `GrammarGNN`.
 
     Raises:
         GrammarError: There is no such grammar.
@@ -142,6 +135,9 @@ class GrammarLayer(nn.Module):
         memory_budget: int | None = None,
         backend: str = "auto",
     ) -> None:
+        same = ("layers", "preset", "functions", "pair_bias", "pair_norm", "directed", "supports")
+        given = dict(locals())
+        options = {name: given[name] for name in (*same, "memory_budget", "backend")}
         super().__init__()
         chosen = as_network_grammar(grammar)
         for name, value in (("pair_channels", pair_channels), ("edge_dim", edge_dim or 0)):
@@ -149,26 +145,17 @@ class GrammarLayer(nn.Module):
                 raise LoweringError(f"{name} must be a whole number, at least 0, got {value!r}")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.edge_dim, self.pair_channels = edge_dim or 0, pair_channels
-        # Scalars reach nodes through the pooled vector only.
-        scalars = any(rule.head == S for rule in chosen.rules)
         self.network = GrammarGNN(
             chosen,
             node_features=in_channels,
             edge_features=self.edge_dim + pair_channels,
             width=out_channels,
-            layers=layers,
             out=out_channels,
             task="node",
-            preset=preset,
-            functions=functions,
-            pair_bias=pair_bias,
-            pair_norm=pair_norm,
             decision=(),
-            context=scalars,
-            directed=directed,
-            supports=supports,
-            memory_budget=memory_budget,
-            backend=backend,
+            # Scalars reach nodes through the pooled vector only.
+            context=any(rule.head == S for rule in chosen.rules),
+            **options,
         )
 
     def forward(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import cast
 
@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..compiler.lowering import Constants, lower, sums_over_nodes
+from ..compiler.lowering import Constants, sums_over_nodes
 from ..compiler.plan import RuleStep
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import ReadoutPlan
 from ..errors import LoweringError
 from ..ops import reference as ops
-from .layer import ACTIVATIONS, Memories, Select, linear
-from .lazy_constants import LazyConstants
+from .input_memories import LazyConstants
+from .layer import ACTIVATIONS, ApplyRule, Memories, linear
 
 LEAST = float("-inf")
 MATRIX_SUMS = {("diagonal", "sum"), ("off-diagonal", "sum")}
@@ -45,7 +45,7 @@ def _exact(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype == torch.float64 else torch.float32
 
 
-class SentenceRule(nn.Module):
+class SentenceRule(ApplyRule):
     """A rule of S on the last memories, several occurrences at once.
 
     A rule without selectors reads every channel of its one memory. Each sum over nodes is divided
@@ -53,12 +53,9 @@ class SentenceRule(nn.Module):
     """
 
     def __init__(self, plan: RuleStep, preset: Preset, unit: float) -> None:
-        super().__init__()
-        self.rule = plan.rule
-        self.compute = lower(plan.rule.body)
+        super().__init__(plan, preset)
         self.size = unit ** sums_over_nodes(plan.rule.body)
         self.sources = [sort.letter for sort in plan.rule.holes]
-        self.selectors = nn.ModuleList(Select(selector, preset) for selector in plan.selectors)
 
     def forward(self, memories: Memories, constants: Constants) -> Tensor:
         """`[B, copies]` in the dtype of the constants, operands selected in that of the weights."""
@@ -69,9 +66,6 @@ class SentenceRule(nn.Module):
         dtype = constants["1"].dtype
         value = self.compute([operand.to(dtype) for operand in operands], constants)
         return value if self.size == 1.0 else value / self.size
-
-    def extra_repr(self) -> str:
-        return str(self.rule)
 
 
 class Readout(nn.Module):
@@ -149,32 +143,43 @@ class Readout(nn.Module):
     ) -> Tensor:
         """What the decision layers read: `[B, P]`, `[B, N, P]`, `[B, N, N, P]` or `[E, P]`.
 
-        `sums` has those of the matrix memory that are known already, by the part they are over.
+        `sums` has those of the matrix memory that were computed before, by the part they are over.
         """
         plan = self.plan
         of_graph = self.of_graph(memories, mask, constants, sums) if plan.graph_width else None
         if plan.task == "graph":
             assert of_graph is not None, "a graph read-out is never empty"
             return of_graph
-        if plan.task == "edge" and "ends" in constants:
-            return self._at_edges(memories, of_graph, constants["ends"])
-        local = _NODE_PARTS if plan.task == "node" else _EDGE_PARTS
-        parts = [local[name](self, memories, mask) for name in plan.local]
-        if of_graph is not None:
+        ends = constants["ends"] if plan.task == "edge" and "ends" in constants else None
+        parts = [self._local(name, memories, mask, ends) for name in plan.local]
+        if of_graph is not None and ends is not None:
+            parts.append(of_graph[ends[0] // mask.shape[1]])
+        elif of_graph is not None:
             spread = of_graph[:, None] if plan.task == "node" else of_graph[:, None, None]
             parts.append(spread.expand(*parts[0].shape[:-1], -1))
         return torch.cat(parts, dim=-1)
 
-    def _at_edges(self, memories: Memories, of_graph: Tensor | None, ends: Tensor) -> Tensor:
-        """`[E, P]` for edges alone; `ends` `[2, E]` counts the nodes of all graphs, padded."""
-        parts = [
-            memories["V" if name.startswith("H") else "R"].flatten(0, 1)[ends[int(name[-1] == "j")]]
-            for name in self.plan.local
-        ]
-        if of_graph is not None:
-            nodes = next(iter(memories.values())).shape[1]
-            parts.append(of_graph[ends[0] // nodes])
-        return torch.cat(parts, dim=-1)
+    def _local(self, name: str, memories: Memories, mask: Tensor, ends: Tensor | None) -> Tensor:
+        """A part that belongs to a node or an edge.
+
+        `ends` `[2, E]` are of the edges alone, and count the nodes of all graphs, padded.
+        """
+        match name:
+            case "C":
+                return memories["M"]
+            case "row sums C":
+                how = self.plan.local_pooling
+                rows = pool(memories["M"], mask[:, None], how)
+                return rows * mask.unsqueeze(-1) / (self.unit if how == "sum" else 1.0)
+            case "diag C":
+                return ops.diagonal(memories["M"])
+        letter, _, end = name.partition("_")
+        vectors = memories["V" if letter == "H" else "R"]
+        if not end:
+            return vectors
+        if ends is not None:
+            return vectors.flatten(0, 1)[ends[int(end == "j")]]
+        return vectors.unsqueeze(2 if end == "i" else 1).expand(-1, *[mask.shape[1]] * 2, -1)
 
     def of_graph(
         self,
@@ -194,7 +199,8 @@ class Readout(nn.Module):
         dtype = _exact(self.dtype)
         read = {letter: value.to(self.dtype) for letter, value in memories.items()}
         if constants["1"].dtype != dtype:
-            constants = _cast(constants, dtype)
+            assert isinstance(constants, LazyConstants), "a network of rules makes these"
+            constants = constants.to(dtype)
         return [rule(read, constants) for rule in self.rules]
 
     def pooled(
@@ -203,8 +209,8 @@ class Readout(nn.Module):
         """`[B, P]` every part of the memories, pooled."""
         parts = []
         for part, how in self.plan.pools:
-            known = part in sums and how == "sum"
-            value = sums[part] if known else self._pool(part, how, memories, mask)
+            given = part in sums and how == "sum"
+            value = sums[part] if given else self._pool(part, how, memories, mask)
             power = OVER_NODES.get(part, 1) if how == "sum" else 0
             parts.append(value / self.unit**power if power else value)
         return torch.cat(parts, dim=-1)
@@ -224,49 +230,3 @@ class Readout(nn.Module):
                 diagonal = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
                 pairs = mask[:, :, None] & mask[:, None] & ~diagonal
                 return pool(memories["M"].flatten(1, 2), pairs.flatten(1), how)
-
-    def row_pool(self, memories: Memories, mask: Tensor) -> Tensor:
-        """`[B, N, S]` what a node's row of C holds."""
-        how = self.plan.local_pooling
-        rows = pool(memories["M"], mask[:, None], how)
-        return rows * mask.unsqueeze(-1) / (self.unit if how == "sum" else 1.0)
-
-
-def _cast(constants: Constants, dtype: torch.dtype) -> LazyConstants:
-    """Constants in another dtype, each made when it is asked for."""
-
-    def cast(name: str) -> Callable[[LazyConstants], Tensor]:
-        return lambda _: constants[name].to(dtype)
-
-    return LazyConstants({name: cast(name) for name in constants})
-
-
-LocalPart = Callable[[Readout, Memories, Tensor], Tensor]
-"""What the decision layers read of a node or an edge."""
-
-
-def _column(letter: str) -> LocalPart:
-    return lambda readout, memories, mask: memories[letter]
-
-
-def _end(letter: str, axis: int) -> LocalPart:
-    def values(readout: Readout, memories: Memories, mask: Tensor) -> Tensor:
-        vector, n = memories[letter], mask.shape[1]
-        return vector.unsqueeze(axis).expand(-1, n, n, -1)
-
-    return values
-
-
-_NODE_PARTS: dict[str, LocalPart] = {
-    "H": _column("V"),
-    "R": _column("R"),
-    "row sums C": Readout.row_pool,
-    "diag C": lambda readout, memories, mask: ops.diagonal(memories["M"]),
-}
-_EDGE_PARTS: dict[str, LocalPart] = {
-    "C": _column("M"),
-    "H_i": _end("V", 2),
-    "H_j": _end("V", 1),
-    "R_i": _end("R", 2),
-    "R_j": _end("R", 1),
-}

@@ -13,9 +13,8 @@ from ..data.pyg_fields import pyg_data
 from ..errors import DataError
 from ..ops.packing import Packing
 from ..ops.precision import float32_products
-from .half_precision_weights import Copies
+from .half_precision_weights import Copies, OnInputs
 from .model import GrammarGNN
-from .on_tensors import OnInputs
 from .packed import OUTPUT_ROWS, unpacked
 from .packed_layer import PackedGraphs
 from .pyg_layout import as_pyg

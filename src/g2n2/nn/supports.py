@@ -79,8 +79,8 @@ class SpectralSupports(nn.Module):
         # Padding is a block of zeros, which no function of the matrix mixes with the graph.
         values, vectors = torch.linalg.eigh(matrix)
         centres = torch.linspace(0, 1, self.count - 1, dtype=exact.dtype, device=exact.device)
-        apart = values.unsqueeze(-1) - values.amax(-1)[:, None, None] * centres
-        bumps = torch.exp(-self.bandwidth * apart.square())
+        differences = values.unsqueeze(-1) - values.amax(-1)[:, None, None] * centres
+        bumps = torch.exp(-self.bandwidth * differences.square())
         supports = torch.einsum("bia,bas,bja->bijs", vectors, bumps, vectors)
         identity = torch.diag_embed(ones[..., 0])
         field = self._field(exact, identity).unsqueeze(-1)

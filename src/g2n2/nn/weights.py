@@ -47,18 +47,20 @@ def write_layer(
         for step, applied in zip(planned.steps, update.steps, strict=True):
             assert isinstance(applied, ApplyRule)
             for copy, atom in enumerate(stage.applications.get(step.rule, ())):
+                assert isinstance(atom.made, Application)
                 places[atom] = start + copy
-                _select(applied, copy, atom, stage)
+                _select(applied, copy, atom.made.operands, stage.before)
             start += step.copies
         _Mixer(update.mixer, stage, planned.sort, places).write(domain)
 
 
-def _select(applied: ApplyRule, copy: int, atom: Atom, stage: Stage) -> None:
-    assert isinstance(atom.made, Application)
-    for select, operand in zip(applied.selectors, atom.made.operands, strict=True):
+def _select(
+    applied: ApplyRule, copy: int, operands: Sequence[Combination], memories: Mapping[Sort, Basis]
+) -> None:
+    """Let one occurrence of a rule read its operands out of the memories."""
+    for select, operand in zip(applied.selectors, operands, strict=True):
         assert isinstance(select, Select)
-        source = stage.before[select.sort]
-        for channel, weight in source.coordinates(operand).items():
+        for channel, weight in memories[select.sort].coordinates(operand).items():
             _first(select.maps).weight[copy, channel] = float(weight)
 
 
@@ -109,8 +111,15 @@ class _Mixer:
     ) -> None:
         first, last = _first(self.maps), self.maps[-1]
         assert isinstance(last, nn.Linear)
-        if first is last:
-            self.linear(units, form, readers)
+        if first is last:  # one map without a hidden layer can hold a linear form as it is
+            if units is not IDENTITY:
+                raise LoweringError(
+                    f"{self.sort.variable} is mixed by one linear map, which computes no function; "
+                    'make the network with functions="mlp"'
+                )
+            for channel, factor in readers:
+                for place, coefficient in form.items():
+                    first.weight[channel, place] = factor * float(coefficient)
             return
         if self.free + len(units) > first.out_features:
             raise LoweringError(
@@ -124,19 +133,6 @@ class _Mixer:
             for channel, factor in readers:
                 last.weight[channel, self.free] = weight * factor
             self.free += 1
-
-    def linear(
-        self, units: Sequence[Unit], form: Mapping[int, Fraction], readers: list[tuple[int, float]]
-    ) -> None:
-        """What one map without a hidden layer can hold: a linear form as it is."""
-        if units is not IDENTITY:
-            raise LoweringError(
-                f"{self.sort.variable} is mixed by one linear map, which computes no function; "
-                'make the network with functions="mlp"'
-            )
-        for channel, factor in readers:
-            for place, coefficient in form.items():
-                _first(self.maps).weight[channel, place] = factor * float(coefficient)
 
     def add_bias(self, part: nn.Linear, row: int, value: float) -> None:
         """Add to a bias, which a map need not have where nothing is added."""
@@ -228,10 +224,7 @@ def _select_sentences(
     for rule, occurrences in plan.occurrences().items():
         for copy, occurrence in enumerate(occurrences):
             places[occurrence] = starts[str(rule)] + copy
-            for select, operand in zip(modules[rule].selectors, occurrence[1], strict=True):
-                assert isinstance(select, Select)
-                for channel, weight in memories[select.sort].coordinates(operand).items():
-                    _first(select.maps).weight[copy, channel] = float(weight)
+            _select(modules[rule], copy, occurrence[1], memories)
     return places
 
 

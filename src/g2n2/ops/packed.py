@@ -146,7 +146,7 @@ def _means(pairs: Tensor, packing: Packing, kernels: bool, beyond: float) -> Ten
     """See `Packing.means`."""
     if not kernels:
         return packing.means(pairs, beyond)
-    from .sums.triton import graph_means
+    from .sums import graph_means
 
     return graph_means(pairs, packing.index, beyond)
 

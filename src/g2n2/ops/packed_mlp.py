@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .derivatives import once_differentiable
-from .packed import KEPT_BYTES, add_product
+from .packed import KEPT_BYTES, add_product, pair_sums
 from .packing import Packing
 
 Map = tuple[Tensor, Tensor | None]
@@ -58,21 +58,60 @@ def mix(
         packing: Where the pairs of a diagonal are. With a tail, all rows are one chunk.
         residual: `[P, O]`, added to the result.
     """
+    return _mixed(parts, first, second, activation, packing, residual)
+
+
+def mix_sums(
+    parts: Sequence[Part],
+    first: Map,
+    second: Map,
+    activation: str,
+    packing: Packing,
+    residual: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """`pair_sums` of what `mix` gives: the second map is applied to sums of the hidden layer."""
+    hidden = _mixed(parts, first, (None, None), activation, packing, None)
+    pairs, on_diagonal = hidden.split_with_sizes([packing.graphs, packing.nodes])
+    sums = torch.cat([pairs, *(block.sum(1) for block in packing.views(on_diagonal, "V"))])
+    weight, bias = second[0].to(sums.dtype), second[1]
+    every, diagonal = functional.linear(sums, weight).chunk(2)
+    if bias is not None:
+        sizes = packing.sizes.to(sums.dtype).unsqueeze(1)
+        every, diagonal = every + sizes.square() * bias, diagonal + sizes * bias
+    rest = every - diagonal
+    if residual is None:
+        return diagonal, rest
+    more = pair_sums(residual, packing)
+    return diagonal + more[0], rest + more[1]
+
+
+def _mixed(
+    parts: Sequence[Part],
+    first: Map,
+    second: tuple[Tensor | None, Tensor | None],
+    activation: str,
+    packing: Packing,
+    residual: Tensor | None,
+) -> Tensor:
+    """What `mix` gives; without a second map `[G + Q, H]` of the hidden layer.
+
+    The sum over all pairs of each graph comes first, then the pair (i, i) of each node.
+    """
     weight, bias = first
     reach: Tensor | None = None
     whole: list[tuple[Part, Tensor]] = []
     start = 0
     for part in parts:
-        own = weight[:, start : start + part.left.shape[1]]
+        part_weight = weight[:, start : start + part.left.shape[1]]
         start += part.left.shape[1]
         if part.diagonal:
-            more = functional.linear(part.left, own)
+            more = functional.linear(part.left, part_weight)
             reach = more if reach is None else reach + more
         else:
-            whole.append((part, own))
+            whole.append((part, part_weight))
     whole.sort(key=lambda pair: pair[0].by_channel)
     given = [factor for part, _ in whole for factor in (part.left, part.right)]
-    columns = [own for _, own in whole]
+    columns = [part_weight for _, part_weight in whole]
     joint = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
     value: Tensor = _PackedMix.apply(  # type: ignore[no-untyped-call]
         activation, torch.is_grad_enabled(), packing, joint, bias, *second, reach, residual, *given
@@ -86,8 +125,12 @@ class _PackedMix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
         activation, trains, packing, w1, b1, w2, b2, reach, residual, *given = args
-        hidden = _Hidden(given, w1, b1, reach, packing, activation)
-        out: Tensor = w2.new_empty(hidden.count, len(w2))
+        hidden = _Hidden(given, w1, b1, reach, packing, activation, w2 is None)
+        if w2 is None:
+            wide = torch.promote_types(w1.dtype, torch.float32)
+            out: Tensor = w1.new_zeros(packing.graphs + packing.nodes, len(w1), dtype=wide)
+        else:
+            out = w2.new_empty(hidden.count, len(w2))
         keep = trains and hidden.count * hidden.row_bytes <= KEPT_BYTES[w1.device.type]
         kept: list[Tensor] = []
         room = hidden.room()
@@ -97,7 +140,9 @@ class _PackedMix(torch.autograd.Function):
                 kept.append(state)
                 room = hidden.room()
             value = _value(state, activation)
-            if residual is None:
+            if w2 is None:
+                hidden.add_sums(value, chunk, out)
+            elif residual is None:
                 torch.mm(value, w2.T, out=out[chunk])
             else:
                 torch.addmm(residual[chunk], value, w2.T, out=out[chunk])
@@ -113,10 +158,11 @@ class _PackedMix(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         w1, b1, w2, reach, *given = ctx.saved_tensors
         given, kept = given[: ctx.parts], given[ctx.parts :]
-        hidden = _Hidden(given, w1, b1, reach, ctx.packing, ctx.activation)
+        hidden = _Hidden(given, w1, b1, reach, ctx.packing, ctx.activation, w2 is None)
         dout = grads[0]
         wide = torch.promote_types(w1.dtype, torch.float32)  # sums over chunks need the digits
-        dw1, dw2 = w1.new_zeros(w1.shape[::-1], dtype=wide), torch.zeros_like(w2, dtype=wide)
+        dw1 = w1.new_zeros(w1.shape[::-1], dtype=wide)
+        dw2 = None if w2 is None else torch.zeros_like(w2, dtype=wide)
         db1 = None if b1 is None else torch.zeros_like(b1, dtype=wide)
         dreach = None if reach is None else torch.empty_like(reach)
         dgiven = [None if x is None else torch.empty_like(x) for x in given]
@@ -126,9 +172,12 @@ class _PackedMix(torch.autograd.Function):
             rows = chunk.stop - chunk.start
             inputs = hidden.inputs(chunk)
             state = kept[number] if again is None else hidden.state(chunk, again, inputs)
-            flow = dout[chunk]
-            add_product(dw2, flow.T, _value(state, ctx.activation))
-            dpre = torch.mm(flow, w2, out=room[:rows])
+            dpre = room[:rows]
+            if dw2 is None:
+                hidden.spread(dout, chunk, dpre)
+            else:
+                add_product(dw2, dout[chunk].T, _value(state, ctx.activation))
+                torch.mm(dout[chunk], w2, out=dpre)
             dpre = _back(dpre, state, ctx.activation)
             add_product(dw1[: inputs.shape[1]], inputs.T, dpre)
             for left, own in hidden.by_channel:
@@ -144,7 +193,7 @@ class _PackedMix(torch.autograd.Function):
             *(None, None, None),
             dw1.T.to(w1.dtype),
             None if db1 is None else db1.to(w1.dtype),
-            dw2.to(w2.dtype),
+            None if dw2 is None else dw2.to(w2.dtype),
             dout.sum(0) if ctx.bias else None,
             dreach,
             dout if ctx.add else None,
@@ -163,6 +212,7 @@ class _Hidden:
         reach: Tensor | None,
         packing: Packing,
         activation: str,
+        summed: bool,
     ) -> None:
         factors = zip(given[::2], given[1::2], strict=True)
         parts = [Part(left, right) for left, right in factors if left is not None]
@@ -179,7 +229,7 @@ class _Hidden:
         at_once = CHUNK_BYTES[w1.device.type] // self.row_bytes
         self.length = self.count if packing.has_tail else min(self.count, max(1, at_once))
         self.buffer = w1.new_empty(self.length, sum(part.left.shape[1] for part in self.parts))
-        self.cuts = [] if reach is None else packing.cuts(self.length)
+        self.cuts = packing.cuts(self.length) if summed or reach is not None else []
 
     def chunks(self) -> Iterator[slice]:
         for start in range(0, self.count, self.length):
@@ -193,12 +243,12 @@ class _Hidden:
         """A chunk of what is concatenated; overwritten by the next."""
         whole, start = self.buffer[: chunk.stop - chunk.start], 0
         for part in self.parts:
-            own = whole[:, start : start + part.left.shape[1]]
+            columns = whole[:, start : start + part.left.shape[1]]
             start += part.left.shape[1]
             if part.right is None:
-                own.copy_(part.left[chunk])
+                columns.copy_(part.left[chunk])
             else:
-                torch.mul(part.left[chunk], part.right[chunk], out=own)
+                torch.mul(part.left[chunk], part.right[chunk], out=columns)
         return whole
 
     def state(self, chunk: slice, out: Tensor, inputs: Tensor | None = None) -> Tensor:
@@ -223,6 +273,37 @@ class _Hidden:
         nodes = slice(self.cuts[number], self.cuts[number + 1])
         return nodes, self.packing.diagonal[nodes] - chunk.start
 
+    def graphs(self, chunk: slice) -> Iterator[tuple[slice, slice]]:
+        """Graphs that have as many pairs in a chunk, and their rows in it."""
+        for run in self.packing.runs:
+            pairs, first = run.size**2, run.pairs.start
+            start, stop = max(chunk.start, first), min(chunk.stop, run.pairs.stop)
+            while start < stop:
+                graph, begun = divmod(start - first, pairs)
+                count = 1 if begun else max(1, (stop - start) // pairs)
+                end = min(stop, first + (graph + count) * pairs)
+                graph += run.graphs.start
+                yield slice(graph, graph + count), slice(start - chunk.start, end - chunk.start)
+                start = end
+
+    def add_sums(self, value: Tensor, chunk: slice, sums: Tensor) -> None:
+        """Add the rows of a chunk to the sums, and put those of pairs (i, i) behind them."""
+        for graphs, rows in self.graphs(chunk):
+            count = graphs.stop - graphs.start
+            block = value[rows].view(count, -1, value.shape[1])
+            sums[graphs] += block.sum(1, dtype=sums.dtype)
+        nodes, pairs = self.on_diagonal(chunk)
+        sums[self.packing.graphs :][nodes] = value[pairs].to(sums.dtype)
+
+    def spread(self, dsums: Tensor, chunk: slice, out: Tensor) -> None:
+        """The gradient of a chunk's rows from that of the sums."""
+        dsums = dsums.to(out.dtype)
+        for graphs, rows in self.graphs(chunk):
+            block = out[rows].view(graphs.stop - graphs.start, -1, out.shape[1])
+            block.copy_(dsums[graphs].unsqueeze(1).expand_as(block))
+        nodes, pairs = self.on_diagonal(chunk)
+        out[pairs] += dsums[self.packing.graphs :][nodes]
+
     def give(
         self, dinputs: Tensor, dpre: Tensor, chunk: slice, dgiven: Sequence[Tensor | None]
     ) -> None:
@@ -230,13 +311,13 @@ class _Hidden:
         start = 0
         for part, dleft, dright in zip(self.parts, dgiven[::2], dgiven[1::2], strict=False):
             assert dleft is not None, "it has the shape of the factor"
-            own = dinputs[:, start : start + part.left.shape[1]]
+            dpart = dinputs[:, start : start + part.left.shape[1]]
             start += part.left.shape[1]
             if part.right is None or dright is None:
-                dleft[chunk] = own
+                dleft[chunk] = dpart
             else:
-                torch.mul(own, part.right[chunk], out=dleft[chunk])
-                torch.mul(own, part.left[chunk], out=dright[chunk])
+                torch.mul(dpart, part.right[chunk], out=dleft[chunk])
+                torch.mul(dpart, part.left[chunk], out=dright[chunk])
         others = dgiven[2 * len(self.parts) :: 2]
         for (_, columns), dleft in zip(self.by_channel, others, strict=True):
             assert dleft is not None, "a part has a left factor"

@@ -170,8 +170,8 @@ class Packing:
     @cached_property
     def scale(self) -> Tensor:
         """`[G]` 1/√n in float32."""
-        known = self.index.scale
-        return self.sizes.clamp(min=1).float().rsqrt() if known is None else known
+        scale = self.index.scale
+        return self.sizes.clamp(min=1).float().rsqrt() if scale is None else scale
 
     @cached_property
     def totals(self) -> tuple[Tensor, Tensor]:

@@ -36,8 +36,8 @@ def sparse_column(x: Tensor, v: Tensor) -> Tensor:
     """
     exact = torch.promote_types(v.dtype, torch.float32)
     with without_autocast(v.device.type):
-        made: Tensor = torch.sparse.mm(x.to(exact), v.flatten(0, 1).to(exact))
-    return made.view(*v.shape[:2], -1).to(v.dtype)
+        product: Tensor = torch.sparse.mm(x.to(exact), v.flatten(0, 1).to(exact))
+    return product.view(*v.shape[:2], -1).to(v.dtype)
 
 
 def row_matrix(r: Tensor, x: Tensor) -> Tensor:

@@ -7,6 +7,8 @@ from torch import Tensor
 
 WIDE, ROOM = 128, 160 * 1024
 """Channels from which on a tile takes more shared memory than that of small cards."""
+TILED_NODES = 256
+"""Of a graph of several tiles; products of larger ones are worth a launch each."""
 INTERPRETED_PROCESSORS = 8
 """Stands for a device in Triton's interpreter: enough for partial sums to be several."""
 

@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import DataError
+from ..grammars.layered_grammar import LayeredGrammar
 from ..grammars.rules import Rule
 from ..graphs import Adjacency
 from ..language.modular import PRIMES, Residues, RowSpace, combined, reduced
 from ..language.sorts import Sort
 from ..language.terms import Term, fill, operation_count
-from .layered_grammar import LayeredGrammar
+from .memory_limit import DEFAULT_MEMORY_LIMIT, check_memory
 from .word_memory import (
     Batch,
     Draws,
@@ -37,7 +37,6 @@ from .word_memory import (
     stacked,
 )
 
-DEFAULT_MEMORY_LIMIT = 8 * 2**30
 EXHAUSTIVE = 256
 CONFIRMATIONS = 4
 _FIRST_BATCH, _LARGEST_BATCH = 16, 128
@@ -52,6 +51,10 @@ class Place(NamedTuple):
     column: int = 0
 
 
+Entry = tuple[int, int, int, int]
+"""Stack, graph, row and column."""
+
+
 @dataclass(frozen=True, eq=False)
 class SentenceDifference:
     """A sentence over combinations of elements whose values at two places differ."""
@@ -59,18 +62,15 @@ class SentenceDifference:
     memory: WordMemory  # the elements
     sentence: RuleApplication  # the read-out rule, and one combination per variable of it
     layer: int  # the first layer at which there is one
-    places: tuple[tuple[int, int, int, int], ...]  # stack, graph, row and column of the two entries
+    places: tuple[Entry, ...]  # the two entries
 
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """A basis of all words (up to the layer of the difference, if there is one).
-
-    `graphs` has for each graph its stack and its index there.
-    """
+    """A basis of all words (up to the layer of the difference, if there is one)."""
 
     memory: WordMemory
-    graphs: list[tuple[int, int]]
+    graphs: list[tuple[int, int]]  # the stack of each graph, and its index there
     difference: SentenceDifference | None = None
 
 
@@ -109,10 +109,7 @@ def close(
 
 
 def find_difference(
-    memory: WordMemory,
-    targets: tuple[tuple[int, int, int, int], ...],
-    layer: int,
-    draws: Draws,
+    memory: WordMemory, targets: tuple[Entry, ...], layer: int, draws: Draws
 ) -> SentenceDifference | None:
     """Look for a sentence over the elements so far that differs at two places."""
     counts = memory.counts()
@@ -167,11 +164,8 @@ def _insert(
 def _check_memory(memory: WordMemory, limit: int) -> None:
     """Refuse to grow beyond the limit; values and echelon basis take about the same."""
     entries = sum(part.size for sort in memory.origins for part in memory.values(sort))
-    if 16 * entries > limit:
-        raise DataError(
-            f"the basis has grown to {16 * entries / 2**30:,.1f} GiB, the limit is "
-            f"{limit / 2**30:,.1f} GiB: use engine='random_probes', or raise memory_limit"
-        )
+    advice = "use engine='random_probes', or raise memory_limit"
+    check_memory("the basis has grown to", 16 * entries, limit, advice)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +275,7 @@ class _Descent:
 
     def _values(self, rule: Rule, arguments: Sequence[Batch]) -> Batch:
         return [
-            stack.values(rule.body, [batch[s] for batch in arguments], rule.head.scope)
+            stack.applied(rule, [batch[s] for batch in arguments])
             for s, stack in enumerate(self.memory.stacks)
         ]
 

@@ -13,6 +13,7 @@ graphs. Before the first round the vector is the terminals' values. After it, it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ DRAWS = 4
 """Random points per prime."""
 
 PerStack: TypeAlias = list[list[Residues]]
-"""Per stack of graphs and per prime, `[DRAWS, graphs] + [n] * axes`."""
+"""Per stack of graphs and per prime, `[DRAWS, graphs, rows, columns]`."""
 
 Columns: TypeAlias = list[NDArray[np.int64]]
 
@@ -35,7 +36,7 @@ Columns: TypeAlias = list[NDArray[np.int64]]
 class Memory(Protocol):
     """The vectors of one variable on all stacks."""
 
-    colours: list[Colours]  # per stack `[graphs] + [n] * axes`, equal exactly where the vectors are
+    colours: list[Colours]  # per stack `[graphs, rows, columns]`, equal where the vectors are
     # how many different vectors there are, multiples of one another counted once where functions
     # are homogeneous
     count: int
@@ -47,7 +48,7 @@ class Memory(Protocol):
 
 
 class ValueMemory:
-    """Values of terminals: per stack and prime, `[channels, graphs] + [n] * axes`."""
+    """Values of terminals: per stack and prime, `[channels, graphs, rows, columns]`."""
 
     def __init__(self, channels: PerStack) -> None:
         self.channels = channels
@@ -108,6 +109,38 @@ class RayMemory:
         ]
 
 
+class LiftedMemory:
+    """A memory of graphs as that of their marked copies, one after the other."""
+
+    def __init__(self, memory: Memory, copies: Sequence[int]) -> None:
+        self.memory, self.copies = memory, copies
+        self.colours, self.zero = (
+            [np.repeat(part, count, axis=0) for part, count in zip(parts, copies, strict=True)]
+            for parts in (memory.colours, memory.zero)
+        )
+        self.count = memory.count
+
+    def sample(self, primes: Sequence[int], rng: np.random.Generator) -> PerStack:
+        return [
+            [np.repeat(field, count, axis=1) for field in stack]
+            for stack, count in zip(self.memory.sample(primes, rng), self.copies, strict=True)
+        ]
+
+
+class JoinedMemory:
+    """The vectors of two memories, one behind the other."""
+
+    def __init__(self, first: Memory, second: Memory) -> None:
+        self.parts = first, second
+        both = zip(first.colours, second.colours, strict=True)
+        self.colours, self.count = joint_ranks([[x, y] for x, y in both])
+        self.zero = [x & y for x, y in zip(first.zero, second.zero, strict=True)]
+
+    def sample(self, primes: Sequence[int], rng: np.random.Generator) -> PerStack:
+        first, second = (part.sample(primes, rng) for part in self.parts)
+        return added(first, second, primes)
+
+
 def renewed(
     old: Memory | None,
     sums: PerStack | None,
@@ -120,33 +153,29 @@ def renewed(
         return None
     if mixing == "homogeneous":
         return _rays(old, sums, primes, rng)
-    stacks = len(old.colours if old is not None else sums or [])
-    before: list[Columns] = [[old.colours[i]] if old is not None else [] for i in range(stacks)]
-    memory = ranked(before, sums, primes)
+    memory = ranked(old, sums, primes)
     if mixing == "zero":
         parts = [*([old.zero] if old is not None else []), *([_all_zero(sums)] if sums else [])]
         memory.zero = [np.logical_and.reduce(zeros) for zeros in zip(*parts, strict=True)]
     return memory
 
 
-def ranked(before: Sequence[Columns], sums: PerStack | None, primes: Sequence[int]) -> ColourMemory:
-    """Colours that are equal where all columns and sums are."""
-    keys = [
-        [*columns, *(_packed(sums[number], primes) if sums is not None else [])]
-        for number, columns in enumerate(before)
-    ]
-    return ColourMemory(*joint_ranks(keys))
+def ranked(old: Memory | None, sums: PerStack | None, primes: Sequence[int]) -> ColourMemory:
+    """Colours that are equal where the old ones and all sums are."""
+    parts: list[list[Columns]] = []
+    if old is not None:
+        parts.append([[part] for part in old.colours])
+    if sums is not None:
+        parts.append([_packed(stack, primes) for stack in sums])
+    return ColourMemory(*joint_ranks([[*chain(*columns)] for columns in zip(*parts, strict=True)]))
 
 
 def _rays(
     old: Memory | None, sums: PerStack | None, primes: Sequence[int], rng: np.random.Generator
 ) -> RayMemory:
-    lengths = old.sample(primes, rng) if old is not None else None
-    if lengths is None:
-        assert sums is not None
-        lengths = sums
-    elif sums is not None:
-        lengths = added(lengths, sums, primes)
+    parts = [] if old is None else [old.sample(primes, rng)]
+    parts += [] if sums is None else [sums]
+    lengths = parts[0] if len(parts) == 1 else added(parts[0], parts[1], primes)
     keys = []
     for stack in lengths:
         directions = []

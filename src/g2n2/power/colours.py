@@ -14,24 +14,25 @@ PRIME is small, so that products of matrices stay below 2 ** 53 and float64 BLAS
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..graphs import Adjacency
-
 Colours = NDArray[np.int64]
 Table = NDArray[np.float64]
 
 PRIME = 1_048_573
+SEED = 20230519  # fixed, so that a run can be repeated colour for colour
 KEYS = 2
 EVALUATIONS_PER_KEY = 3  # PRIME ** 3 < 2 ** 63: three field elements fit one int64
 EVALUATIONS = KEYS * EVALUATIONS_PER_KEY
 _EXACT_INNER_SIZE = 2**53 // PRIME**2
 
 
+@dataclass(frozen=True, eq=False)
 class ColourHistory:
     """Colours of several graphs after each round of a test, comparable between graphs."""
 
@@ -64,12 +65,23 @@ class ColourHistory:
         return [pair for members in classes.values() for pair in combinations(members, 2)]
 
 
-def group_by_size(matrices: Sequence[Adjacency]) -> list[list[int]]:
+def group_by_size(matrices: Sequence[Sized]) -> list[list[int]]:
     """Indices of the graphs, those of equal size together."""
     groups: dict[int, list[int]] = defaultdict(list)
     for index, matrix in enumerate(matrices):
         groups[len(matrix)].append(index)
     return list(groups.values())
+
+
+def chunks_by_size(
+    matrices: Sequence[Sized], entries: Callable[[int], int], most: int
+) -> list[list[int]]:
+    """Indices of graphs of equal size; so many together as `most` entries hold, one at least."""
+    chunks = []
+    for group in group_by_size(matrices):
+        step = max(1, most // max(1, entries(len(matrices[group[0]]))))
+        chunks += [group[start : start + step] for start in range(0, len(group), step)]
+    return chunks
 
 
 def in_order(groups: Sequence[Sequence[int]], parts: Sequence[Colours]) -> tuple[Colours, ...]:
@@ -78,6 +90,12 @@ def in_order(groups: Sequence[Sequence[int]], parts: Sequence[Colours]) -> tuple
     for group, part in zip(groups, parts, strict=True):
         by_graph |= dict(zip(group, part, strict=True))
     return tuple(by_graph[index] for index in range(len(by_graph)))
+
+
+def numbered(keys: Iterable[Hashable]) -> Colours:
+    """The number of each key, in the order of first appearance."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def dense_ranks(columns: Sequence[NDArray[np.generic]]) -> tuple[Colours, int]:

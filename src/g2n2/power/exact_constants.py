@@ -1,16 +1,16 @@
-"""Constants of a rule body as residues: adjacency matrices, supports, and functions of them.
+"""Exact residues of numbers and of functions of them.
 
 A float64 is a rational number whose denominator is a power of two, so it has an exact residue.
 `inv` is exact in the field. `sqrt` is exact in a field that holds the square roots of the primes it
 needs, chosen one by one and multiplied out, so that √2·√3 = √6 there too. `relu` and `abs` of
 rational numbers are exact. Any other function becomes a random number for each of its values, which
-is what a function that nothing is known of can do.
+is what a function that nothing is known of can do (`rule_sums`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cache
 
@@ -18,12 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, GrammarError
-from ..graphs import Adjacency
-from ..language.evaluation import evaluate as evaluate_float
-from ..language.modular import PRIMES, Residues, reduced
-from ..language.pattern_values import evaluate
-from ..language.patterns import normal_form
-from ..language.terms import DISTANCES, Apply, Leaf, Term, leaves, substitute, subterms
+from ..language.modular import Residues, reduced
+from ..language.terms import DISTANCES, Apply, Term, leaves, subterms
 
 EXACT_FUNCTIONS = frozenset(("inv", "sqrt", "relu", "abs"))
 FIELD_BITS = 26
@@ -40,11 +36,6 @@ def residues(values: NDArray[np.float64], prime: int) -> Residues:
     return table[where.reshape(values.shape)]
 
 
-def lifted(values: Residues, nodes: int, marks: int) -> Residues:
-    """Values `[draws, graphs, …]` of graphs as those of the graphs with so many more marks."""
-    return values if marks <= 0 else np.repeat(values, nodes**marks, axis=1)
-
-
 def inverses(values: Residues, prime: int) -> Residues:
     """Inverses in the field, 0 where the value is 0."""
     result, power, exponent = np.ones_like(values), values, prime - 2
@@ -56,128 +47,10 @@ def inverses(values: Residues, prime: int) -> Residues:
     return np.where(values == 0, 0.0, result)
 
 
-def applied_functions(terms: Iterable[Term]) -> frozenset[str]:
-    """The functions that terms apply."""
-    return frozenset(
-        part.function
-        for term in terms
-        for part in subterms(term)
-        if isinstance(part, Apply) and part.function
-    )
-
-
-class Constants:
-    """Values of constant terms on stacks `[graphs, n, n]` of graphs, modulo each of two primes.
-
-    The primes depend on `terms`, the constant terms that apply a function. `supports` defines
-    matrices a grammar names besides A, `given` has per stack the values of those it leaves
-    undefined.
-    """
-
-    def __init__(
-        self,
-        stacks: Sequence[Adjacency],
-        supports: Mapping[str, Term],
-        given: Sequence[Mapping[str, NDArray[np.float64]]],
-        terms: Iterable[Term],
-        rng: np.random.Generator,
-    ) -> None:
-        self.stacks, self.given, self.supports = stacks, given, supports
-        self.rng = rng
-        self.random_values: dict[tuple[str, float, int], float] = {}
-        written = [substitute(term, dict(supports)) for term in (*terms, *supports.values())]
-        self.primes = self._primes(written)
-        self.matrices: list[dict[str, list[Residues]]] = []
-        for number, stack in enumerate(stacks):
-            values = {"A": stack, **given[number]}
-            self.matrices.append(
-                {
-                    name: [residues(value, prime)[None] for prime in self.primes]
-                    for name, value in values.items()
-                }
-            )
-        for name, definition in supports.items():
-            for number in range(len(stacks)):
-                self.matrices[number][name] = [
-                    self.value(definition, number, field) for field in range(len(self.primes))
-                ]
-
-    def labels(self, stack: int, field: int, marks: Sequence[str] = ()) -> dict[str, Residues]:
-        """The value of each named matrix on one stack, modulo one of the primes, and of each mark.
-
-        Inside marks a graph stands there once for each choice of them, next to each other.
-        """
-        values = {name: of_field[field] for name, of_field in self.matrices[stack].items()}
-        graphs, nodes = self.stacks[stack].shape[:2]
-        if marks:
-            values = {name: lifted(v, nodes, len(marks)) for name, v in values.items()}
-        for at, mark in enumerate(marks):
-            columns = np.repeat(np.eye(nodes), nodes ** (len(marks) - 1 - at), axis=0)
-            values[mark] = np.tile(columns, (graphs * nodes**at, 1))[None]
-        return values
-
-    def value(self, term: Term, stack: int, field: int, marks: Sequence[str] = ()) -> Residues:
-        """A term without grammar variables inside marks, `[1, graphs] + [n] * axes`."""
-        graphs, nodes = self.stacks[stack].shape[:2]
-        graphs *= nodes ** len(marks)
-        prime = self.primes[field]
-        values = self.labels(stack, field, marks)
-        outer = self._without_functions(term, stack, field, values)
-        form = tuple(normal_form(outer, "none").items())
-        return evaluate(form, term.sort.boundary, values, nodes, graphs, prime)
-
-    def _without_functions(
-        self, term: Term, stack: int, field: int, values: dict[str, Residues]
-    ) -> Term:
-        """The term with every function's value as a named leaf, whose value is added."""
-        if not isinstance(term, Apply):
-            return term
-        if term.function:
-            name = f"{term.function}#{len(values)}"
-            values[name] = self._function(term, stack, field)
-            return Leaf(name, term.sort)
-        args = tuple(self._without_functions(arg, stack, field, values) for arg in term.args)
-        return Apply(term.op, args, term.sort)
-
-    def _function(self, term: Apply, stack: int, field: int) -> Residues:
-        prime = self.primes[field]
-        if term.function == "inv":
-            return inverses(self.value(term.args[0], stack, field), prime)
-        argument = self._floats(term.args[0], stack)
-        distinct, where = np.unique(argument, return_inverse=True)
-        table = [self._number(term.function, float(value), prime) for value in distinct]
-        return np.array(table)[where.reshape(argument.shape)][None]
-
-    def _number(self, function: str, value: float, prime: int) -> float:
-        if function == "sqrt":
-            return float(_square_root(_rational(value), prime))
-        if function in ("relu", "abs"):
-            kept = max(value, 0.0) if function == "relu" else abs(value)
-            return float(residues(np.array(kept), prime))
-        key = function, round(value, 9), prime
-        if key not in self.random_values:
-            self.random_values[key] = float(self.rng.integers(0, prime))
-        return self.random_values[key]
-
-    def _floats(self, term: Term, stack: int) -> NDArray[np.float64]:
-        """A constant term in float64, `[graphs] + [n] * axes`."""
-        written = substitute(term, dict(self.supports))
-        parts = []
-        for index, matrix in enumerate(self.stacks[stack]):
-            given = {name: values[index] for name, values in self.given[stack].items()}
-            value = evaluate_float(written, matrix, given)
-            parts.append(value.reshape((len(matrix),) * written.sort.boundary))
-        return np.stack(parts)
-
-    def _primes(self, terms: Sequence[Term]) -> tuple[int, int]:
-        needed: set[int] = set()
-        for term in terms:
-            for part in subterms(term):
-                if isinstance(part, Apply) and part.function == "sqrt":
-                    for stack in range(len(self.stacks)):
-                        for value in np.unique(self._floats(part.args[0], stack)):
-                            needed |= _odd_primes(_rational(float(value)))
-        return PRIMES[:2] if not needed else primes_with_roots(frozenset(needed))
+def functions_in(terms: Iterable[Term]) -> list[Apply]:
+    """The parts of terms that apply a function."""
+    parts = (part for term in terms for part in subterms(term))
+    return [part for part in parts if isinstance(part, Apply) and part.function]
 
 
 def check_supports(
@@ -225,28 +98,25 @@ def _factors(number: int) -> Counter[int]:
     return powers
 
 
-def _odd_primes(value: Fraction) -> set[int]:
-    """The primes that divide a number an odd number of times."""
+def odd_primes(number: float) -> set[int]:
+    """The primes that divide a rational number an odd number of times."""
+    value = _rational(number)
     product = value.numerator * value.denominator
     return {q for q, power in _factors(product).items() if power % 2} if product else set()
 
 
-def _square_root(value: Fraction, prime: int) -> int:
+def square_root(number: float, prime: int) -> float:
     """The root of a rational number: a product of the chosen roots of its primes."""
+    value = _rational(number)
     if not value:
-        return 0
+        return 0.0
     root = pow(value.denominator, -1, prime)
     for q, power in _factors(value.numerator * value.denominator).items():
         root = root * pow(q, power // 2, prime) % prime
         if power % 2:
-            root = root * _prime_root(q, prime) % prime
-    return root
-
-
-@cache
-def _prime_root(q: int, prime: int) -> int:
-    """A square root of q modulo a prime of the form 4k + 3 of which q is a square."""
-    return pow(q, (prime + 1) // 4, prime)
+            # A root of q modulo a prime of the form 4k + 3 of which q is a square.
+            root = root * pow(q, (prime + 1) // 4, prime) % prime
+    return float(root)
 
 
 @cache

@@ -5,8 +5,13 @@ entry's new colour is a function of its old one and, for each rule whose operand
 weighted multiset of operand colours that meet in the rule's sum; a weight is the sum of the
 constants' products over the indices where those colours meet. The first round reads values, as no
 function stands between inputs and rules. The colour of a graph is what the rules of S give on the
-last memories, through any function. For networks with linear selectors, biased MLPs and sum
-read-outs the test is exact: some network of that depth separates two graphs iff the test does.
+last memories, through any function. Scalars inside marks that only scalars read (S′ in S → Σu. S′)
+belong to the read-out: they are coloured when it is read. For networks with linear selectors,
+biased MLPs and sum read-outs the test is exact: some network of that depth separates two graphs iff
+the test does.
+
+Rounds before the marks (`trunk`) are those of the same rules without marks. Their memories, beside
+the terminals that name a mark, are what the rules inside the marks start from.
 
 **How multisets are compared.** The weights of a rule are the coefficients of a multilinear form in
 random numbers, one for each operand and colour: the rule itself on matrices of random numbers,
@@ -31,19 +36,28 @@ from ..described import Described, some
 from ..errors import DataError, GrammarError
 from ..grammars.grammar import Grammar
 from ..grammars.network_rules import Mixing, mixing_by_sort, pooled_readout, words_of_test
-from ..grammars.rules import Rule
+from ..grammars.rules import Rule, mentions
 from ..graphs import Adjacency, GraphLike, adjacency
 from ..language.sorts import M, R, S, Sort, V
-from .colour_memories import ColourMemory, Memory, ValueMemory, ranked, renewed
-from .colours import ColourHistory, Colours, group_by_size, in_order, joint_ranks
-from .exact_constants import EXACT_FUNCTIONS, Constants, applied_functions, check_supports
+from .colour_memories import (
+    DRAWS,
+    ColourMemory,
+    JoinedMemory,
+    LiftedMemory,
+    Memory,
+    ValueMemory,
+    renewed,
+)
+from .colours import SEED, ColourHistory, Colours, chunks_by_size, in_order, joint_ranks
+from .exact_constants import EXACT_FUNCTIONS, check_supports, functions_in
 from .random_probes import graph_classes, probe_graphs
-from .rule_sums import Body, RuleSums
+from .rule_sums import Constants, RuleSums, applies_free_function, constant_functions
 
 __all__ = ["GrammarColours", "Mixing", "grammar_test", "pooled_readout", "words_of_test"]
 
 _NOISE = 1e-9
-_SEED = 20230519  # fixed, so that a run can be repeated colour for colour
+STACK_ENTRIES = 2**22
+"""Numbers of a memory that are computed together."""
 
 Functions = Mixing | Mapping[Sort, Mixing]
 Inputs = Literal["values", "colours", "functions"]
@@ -60,6 +74,7 @@ def grammar_test(
     last_functions: Functions | None = None,
     inputs: Inputs = "values",
     supports: Mapping[str, Sequence[ArrayLike]] | None = None,
+    trunk: int = 0,
 ) -> GrammarColours:
     """Colour graphs by the WL test of a grammar.
 
@@ -80,6 +95,7 @@ def grammar_test(
             function with f(0) = 0 stands before it, as the norm of the preset `modern`; `functions`
             where any function does, as the MLPs in the selectors of PPGN.
         supports: Values `[n, n]` per graph of the matrices the grammar names and does not define.
+        trunk: Rounds before the marks of a grammar; `rounds` counts those after them.
 
     Raises:
         DataError: A graph is malformed, or values of supports do not fit the graphs.
@@ -89,6 +105,11 @@ def grammar_test(
         raise DataError("nothing to colour: expected a list of at least one graph")
     if rounds is not None and (not isinstance(rounds, int) or rounds < 0):
         raise DataError(f"rounds must be a whole number, at least 0, got {rounds!r}")
+    if not isinstance(trunk, int) or trunk < 0 or (trunk and not grammar.scope):
+        raise DataError(
+            f"trunk is the number of rounds before the marks of a grammar, got {trunk!r}"
+            f"{'' if grammar.scope else ', and this grammar has no marks'}"
+        )
     if inputs not in get_args(Inputs):
         raise GrammarError(f"inputs are read as {', '.join(get_args(Inputs))}, got {inputs!r}")
     matrices = [adjacency(graph) for graph in graphs]
@@ -100,16 +121,15 @@ def grammar_test(
     last = mixing_by_sort(last_functions) if last_functions is not None else None
     heads = {rule.head.plain for rule in grammar.rules}
     if any(kinds[sort] == "linear" for kinds in (mixing, last or {}) for sort in heads & {*kinds}):
-        return _decided_by_words(grammar, matrices, rounds, sentences, mixing)
+        return _decided_by_words(grammar, matrices, rounds, sentences, mixing, trunk)
     test = _Test(grammar, sentences, matrices, given)
-    history, memories, stable = test.run(rounds, mixing, last, inputs)
-    named = applied_functions([*(term for _, term in grammar.supports), *test.constant_terms])
-    note = _note(test, bool(given), named - EXACT_FUNCTIONS)
-    return GrammarColours(grammar, sentences, history, memories, stable, not note, bool(note), note)
+    history, memories, stable = test.run(rounds, mixing, last, inputs, trunk)
+    note = _note(test, bool(given))
+    return GrammarColours(history, grammar, sentences, memories, stable, not note, bool(note), note)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GrammarColours(ColourHistory, Described):
+class GrammarColours(Described, ColourHistory):
     """Colours of several graphs under the WL test of a grammar, comparable between them.
 
     Attributes:
@@ -128,7 +148,6 @@ class GrammarColours(ColourHistory, Described):
 
     grammar: Grammar
     readout: tuple[Rule, ...]
-    graph_history: tuple[Colours, ...]
     memories: Mapping[Sort, tuple[Colours, ...]]
     stable: bool
     exact: bool = True
@@ -136,7 +155,6 @@ class GrammarColours(ColourHistory, Described):
     note: str = ""
 
     def facts(self) -> dict[str, str]:
-        """What came out, for `repr` and notebooks."""
         return {
             "grammar": some([self.grammar.name]),
             "graphs": f"{len(self.graph_colours):,}",
@@ -172,14 +190,19 @@ class _Test:
         matrices: Sequence[Adjacency],
         given: Mapping[str, Sequence[NDArray[np.float64]]],
     ) -> None:
-        self.rng = np.random.default_rng(_SEED)
-        self.by_size = group_by_size(matrices)
+        self.rng = np.random.default_rng(SEED)
         self.rules, self.sentences = grammar.rules, tuple(sentences)
-        self.sorts = tuple(dict.fromkeys(rule.head for rule in grammar.rules))
-        self.marks, self.sizes = grammar.marks, [len(matrices[g[0]]) for g in self.by_size]
-        every = [Body.of_rule(rule, self.marks) for rule in (*self.rules, *self.sentences)]
-        self.free = any(body.free for body in every)
-        self.constant_terms = [term for body in every for term in body.constant_terms()]
+        self.pools = _pools(grammar.rules)
+        self.layer_rules = [rule for rule in grammar.rules if rule.head not in self.pools]
+        self.marks = grammar.marks
+        # Graphs of one size, as many as are evaluated together.
+        self.by_size = chunks_by_size(
+            matrices, lambda n: DRAWS * n ** (2 + grammar.scope), STACK_ENTRIES
+        )
+        self.sizes = [len(matrices[group[0]]) for group in self.by_size]
+        bodies = [rule.body for rule in (*self.rules, *self.sentences)]
+        self.free = applies_free_function(bodies)
+        self.constant_terms = constant_functions(bodies)
         constants = Constants(
             [np.stack([matrices[i] for i in group]) for group in self.by_size],
             dict(grammar.supports),
@@ -188,6 +211,7 @@ class _Test:
                 for group in self.by_size
             ],
             self.constant_terms,
+            self.marks,
             self.rng,
         )
         self.sums = RuleSums(constants, self.rng, self.marks)
@@ -199,58 +223,69 @@ class _Test:
         mixing: Mapping[Sort, Mixing],
         last: Mapping[Sort, Mixing] | None,
         inputs: Inputs,
+        trunk: int = 0,
     ) -> tuple[tuple[Colours, ...], dict[Sort, tuple[Colours, ...]], bool]:
         """Colours of graphs after every round and of entries after the last; whether they stay."""
-        memories = self.first(inputs)
-        final = memories
-        history = [self.graph_colours(memories)]
+        rules = self.layer_rules
+        shared = self.trunk(trunk, mixing, inputs) if trunk else {}
+        memories = self.first(rules, inputs, shared)
+        final = memories | self.pooled(memories, mixing)
+        history = [self.graph_colours(final)]
         stable = False
         while rounds is None or len(history) <= rounds:
             if stable and last is None:
                 history.append(history[-1])
                 continue
-            new = self.round(memories, mixing)
+            new = self.round(rules, memories, mixing)
             # The first round may see more than values do without splitting a colour.
             stable = len(history) > 1 and _signature(new) == _signature(memories)
             if stable and rounds is None:
                 break
-            final = new if last is None else self.round(memories, last)
+            final = new if last is None else self.round(rules, memories, last)
+            final = final | self.pooled(final, mixing)
             memories = new
             history.append(self.graph_colours(final))
-        entries = {
-            sort: in_order(self.by_size, self._by_graph(memory.colours, sort.scope))
-            for sort, memory in final.items()
-        }
+        entries = {}
+        for sort, memory in final.items():
+            # An axis for each mark, after that of the graphs, and none of length 1.
+            axes = sort.scope + sort.boundary
+            parts = [
+                part.reshape(len(group), *(nodes,) * axes)
+                for part, group, nodes in zip(memory.colours, self.by_size, self.sizes, strict=True)
+            ]
+            entries[sort] = in_order(self.by_size, parts)
         return tuple(history), entries, stable
 
-    def _by_graph(self, colours: list[Colours], scope: int) -> list[Colours]:
-        """Colours with an axis for each mark, after that of the graphs."""
-        return [
-            part.reshape(len(group), *(nodes,) * scope, *part.shape[1:]) if scope else part
-            for part, group, nodes in zip(colours, self.by_size, self.sizes, strict=True)
-        ]
+    def trunk(
+        self, rounds: int, mixing: Mapping[Sort, Mixing], inputs: Inputs
+    ) -> dict[Sort, Memory]:
+        """The memories after the rounds before the marks, as those of the marked copies."""
+        scope = len(self.marks)
+        rules = [rule.plain for rule in self.layer_rules if not mentions(rule.body, self.marks)]
+        memories = self.first(rules, inputs)
+        for _ in range(rounds):
+            memories = self.round(rules, memories, mixing)
+        copies = [nodes**scope for nodes in self.sizes]
+        return {
+            sort.within(scope): LiftedMemory(memory, copies) for sort, memory in memories.items()
+        }
 
-    def first(self, inputs: Inputs) -> dict[Sort, Memory]:
-        """The values of the terminals, or functions of them."""
+    def first(
+        self, rules: Sequence[Rule], inputs: Inputs, shared: Mapping[Sort, Memory] | None = None
+    ) -> dict[Sort, Memory]:
+        """The values of the terminals, or functions of them.
+
+        Where memories are shared by marked copies, terminals that name no mark are in them.
+        """
         memories: dict[Sort, Memory] = {}
         constants = self.sums.constants
-        for sort in self.sorts:
-            bodies = [rule.body for rule in self.rules if rule.head == sort and not rule.holes]
+        given = [r for r in rules if not r.holes and (not shared or mentions(r.body, self.marks))]
+        for sort in dict.fromkeys(rule.head for rule in rules):
+            bodies = [rule.body for rule in given if rule.head == sort]
             if bodies:
-                memories[sort] = ValueMemory(
-                    [
-                        [
-                            np.concatenate(
-                                [
-                                    constants.value(body, stack, field, self.marks[: sort.scope])
-                                    for body in bodies
-                                ]
-                            )
-                            for field in range(len(self.primes))
-                        ]
-                        for stack in range(len(self.by_size))
-                    ]
-                )
+                memories[sort] = ValueMemory(constants.channels(bodies, self.marks[: sort.scope]))
+        for sort, memory in (shared or {}).items():
+            memories[sort] = JoinedMemory(memory, memories[sort]) if sort in memories else memory
         if inputs == "values":
             return memories
         return {
@@ -261,36 +296,57 @@ class _Test:
         }
 
     def round(
-        self, memories: Mapping[Sort, Memory], mixing: Mapping[Sort, Mixing]
+        self,
+        rules: Sequence[Rule],
+        memories: Mapping[Sort, Memory],
+        mixing: Mapping[Sort, Mixing],
     ) -> dict[Sort, Memory]:
         """All memories, each renewed from those before the round."""
         new: dict[Sort, Memory] = {}
-        for sort in self.sorts:
-            rules = [rule for rule in self.rules if rule.head == sort and rule.holes]
-            sums = self.sums.joined(rules, memories)
+        for sort in dict.fromkeys(rule.head for rule in rules):
+            applied = [rule for rule in rules if rule.head == sort and rule.holes]
+            sums = self.sums.joined(applied, memories)
             mixed = mixing[sort.plain]
             memory = renewed(memories.get(sort), sums, mixed, self.primes, self.rng)
             if memory is not None:
                 new[sort] = memory
         return new
 
+    def pooled(
+        self, memories: Mapping[Sort, Memory], mixing: Mapping[Sort, Mixing]
+    ) -> dict[Sort, Memory]:
+        """The scalars between the sums over marks, the innermost first."""
+        pools: dict[Sort, Memory] = {}
+        for sort in self.pools:
+            rules = [rule for rule in self.rules if rule.head == sort]
+            sums = self.sums.joined(rules, {**memories, **pools})
+            memory = renewed(None, sums, mixing[S], self.primes, self.rng)
+            if memory is not None:
+                pools[sort] = memory
+        return pools
+
     def graph_colours(self, memories: Mapping[Sort, Memory]) -> Colours:
         """What the rules of S give, and the scalars where they are a memory."""
         scalars = memories.get(S)
-        before = [
-            [scalars.colours[number]] if scalars is not None else []
-            for number in range(len(self.by_size))
-        ]
         sums = self.sums.joined(self.sentences, memories)
-        if sums is None and scalars is None:
+        memory = renewed(scalars, sums, "any", self.primes, self.rng)
+        if memory is None:
             colours = [np.zeros(len(group), dtype=np.int64) for group in self.by_size]
         else:
-            colours = ranked(before, sums, self.primes).colours
-        result = np.empty(sum(map(len, self.by_size)), dtype=np.int64)
-        for group, part in zip(self.by_size, colours, strict=True):
-            result[group] = part
+            colours = [part.ravel() for part in memory.colours]
+        result = np.array(in_order(self.by_size, colours), dtype=np.int64)
         result.flags.writeable = False
         return result
+
+
+def _pools(rules: Sequence[Rule]) -> tuple[Sort, ...]:
+    """The scalars inside marks that no other variable reads, the innermost first."""
+    pools = {rule.head for rule in rules if rule.head.plain == S and rule.head.scope}
+    while True:
+        read = {hole for rule in rules if rule.head not in pools for hole in rule.holes}
+        if not pools & read:
+            return tuple(sorted(pools, key=lambda sort: -sort.scope))
+        pools -= read
 
 
 def _signature(memories: Mapping[Sort, Memory]) -> dict[Sort, tuple[int, bool]]:
@@ -348,12 +404,14 @@ def _without_rounding_noise(arrays: Sequence[NDArray[np.float64]]) -> list[NDArr
     return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
-def _note(test: _Test, given: bool, functions: frozenset[str]) -> str:
+def _note(test: _Test, given: bool) -> str:
     """Why the colours are an upper bound only; nothing where they are exact."""
     if test.free:
         return "functions inside rule bodies are taken as free"
     if given:
         return "the values given for supports are floats, whose sums may differ by rounding alone"
+    constants = [*test.sums.constants.supports.values(), *test.constant_terms]
+    functions = {part.function for part in functions_in(constants)} - EXACT_FUNCTIONS
     if functions - {"f"}:
         return f"{', '.join(sorted(functions))} inside constants are taken as free"
     return ""
@@ -365,8 +423,12 @@ def _decided_by_words(
     rounds: int | None,
     sentences: tuple[Rule, ...],
     mixing: Mapping[Sort, Mixing],
+    trunk: int,
 ) -> GrammarColours:
-    """Linear mixing of a memory keeps words, not colours: compare those."""
+    """Linear mixing of a memory keeps words, not colours: compare those.
+
+    Words that see the marks from the start bound those of a network with rounds before them.
+    """
     heads = [rule.head for rule in grammar.rules]
     bounded: dict[Sort, Mixing] = {
         sort: "zero" if kind == "homogeneous" else kind for sort, kind in mixing.items()
@@ -374,20 +436,27 @@ def _decided_by_words(
     words = words_of_test(grammar, bounded)
     text = "; ".join(map(str, sentences))
     limit = _numbered(graph_classes(words, matrices, text))
-    if all(mixing[sort.plain] == "linear" for sort in heads):
-        if rounds is None:
-            history = _until(probe_graphs(grammar, matrices, readout=text).graph_history, limit)
-            return GrammarColours(grammar, sentences, history, {}, True)
-        layers = tuple(map(_numbered, probe_graphs(grammar, matrices, rounds, text).graph_history))
+    linear = all(mixing[sort.plain] == "linear" for sort in heads)
+
+    def colours(
+        history: tuple[Colours, ...], exact: bool = True, bound: bool = False, note: str = ""
+    ) -> GrammarColours:
+        stable = rounds is None or not linear
+        return GrammarColours(history, grammar, sentences, {}, stable, exact, bound, note)
+
+    if linear and rounds is None:
+        return colours(_until(probe_graphs(grammar, matrices, readout=text).graph_history, limit))
+    if linear:
+        layers = (rounds or 0) + trunk
+        probed = probe_graphs(grammar, matrices, layers, text).graph_history[trunk:]
         note = "random words of each layer were compared, not all"
-        return GrammarColours(grammar, sentences, layers, {}, False, False, False, note)
+        if trunk:
+            note = "words with the marks from the start were compared"
+        return colours(tuple(map(_numbered, probed)), False, bool(trunk), note)
+    if rounds is None and all(mixing[sort.plain] != "homogeneous" for sort in heads):
+        return colours((limit,))
     note = "linear and other functions together are decided by words, in the limit only"
-    history = (limit,) if rounds is None else (limit,) * (rounds + 1)
-    rays = any(mixing[sort.plain] == "homogeneous" for sort in heads)
-    exact = rounds is None and not rays
-    return GrammarColours(
-        grammar, sentences, history, {}, True, exact, not exact, "" if exact else note
-    )
+    return colours((limit,) * ((rounds or 0) + 1), False, True, note)
 
 
 def _until(history: Sequence[Colours], limit: Colours) -> tuple[Colours, ...]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -27,29 +26,23 @@ from ..graphs.symmetry import orbits
 from .colours import (
     EVALUATIONS,
     PRIME,
+    SEED,
     ColourHistory,
     Colours,
     fingerprint_keys,
     joint_ranks,
-    product_in_field,
+    numbered,
     random_table,
 )
+from .memory_limit import DEFAULT_MEMORY_LIMIT, check_memory
 from .pair_types import first_colours, pair_types
+from .refinement import Fingerprints, neighbours
 
 Pooling = Literal["nested", "flat", "full"]
 
-DEFAULT_MEMORY_LIMIT = 8 * 2**30
 _BYTES_PER_TUPLE = 250
-_SEED = 20230519
 _LEAST_FOR_ORBITS = 64
 """Graphs of fewer nodes are marked everywhere: the orbits would take longer than the copies."""
-
-
-@dataclass(frozen=True, eq=False)
-class MarkedColours(ColourHistory):
-    """Colours of several graphs under a test with marks, comparable between them."""
-
-    graph_history: tuple[Colours, ...]  # one colour per graph after each round, from 0 on
 
 
 def refine_marked(
@@ -58,7 +51,7 @@ def refine_marked(
     marks: int = 1,
     pooling: Pooling = "nested",
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
-) -> MarkedColours:
+) -> ColourHistory:
     """Colour graphs by 1-WL (k = 1) or 2-FWL (k = 2) on their marked copies.
 
     It ends once the colours are stable, or all graphs have colours of their own.
@@ -84,7 +77,7 @@ def refine_marked(
     history = [test.pooled()]
     while (len(set(history[-1].tolist())) < len(graphs) or len(graphs) == 1) and test.round():
         history.append(test.pooled())
-    return MarkedColours(tuple(history))
+    return ColourHistory(tuple(history))
 
 
 class _MarkedTest:
@@ -99,7 +92,7 @@ class _MarkedTest:
         memory_limit: int,
     ) -> None:
         self.k, self.pooling = k, pooling
-        self.rng = np.random.default_rng(_SEED)
+        self.rng = np.random.default_rng(SEED)
         self.marks: list[NDArray[np.int64]] = []
         self.labels = [_mark_labels(matrix, pooling) for matrix in matrices]
         for matrix, labels in zip(matrices, self.labels, strict=True):
@@ -110,16 +103,23 @@ class _MarkedTest:
         tuples = sum(
             m.shape[1] * len(matrix) ** k for m, matrix in zip(self.marks, matrices, strict=True)
         )
-        if tuples * _BYTES_PER_TUPLE > memory_limit:
-            raise DataError(
-                f"{marks} marks on {len(matrices)} graph(s) of up to {max(map(len, matrices))} "
-                f"nodes hold {tuples:,} tuples, about {tuples * _BYTES_PER_TUPLE / 2**30:,.1f} GiB,"
-                f" the limit is {memory_limit / 2**30:,.1f} GiB: take fewer graphs at a time"
-            )
+        check_memory(
+            f"{marks} marks on {len(matrices)} graph(s) of up to {max(map(len, matrices))} nodes "
+            f"hold {tuples:,} tuples, about",
+            tuples * _BYTES_PER_TUPLE,
+            memory_limit,
+            "take fewer graphs at a time",
+        )
         self.sizes = [len(matrix) for matrix in matrices]
         types = pair_types(matrices, None, None)
-        self.types, self.is_edge = types.of_graph, types.is_edge
+        self.is_edge = types.is_edge
         base, _ = first_colours([t[None] for t in types.of_graph], k)
+        self.edges = [
+            neighbours(np.broadcast_to(t, (m.shape[1], *t.shape)), types.is_edge)
+            if k == 1
+            else None
+            for t, m in zip(types.of_graph, self.marks, strict=True)
+        ]
         self.outer, self.outer_count = joint_ranks([[part[0]] for part in base])
         self.colours, self.count = joint_ranks(
             [
@@ -143,16 +143,8 @@ class _MarkedTest:
 
     def round(self) -> bool:
         """Refine every copy once; whether anything was split."""
-        tables = [
-            [random_table(self.rng, self.count) for _ in range(self.k)] for _ in range(EVALUATIONS)
-        ]
-        edges = [
-            random_table(self.rng, len(self.is_edge)) * self.is_edge for _ in range(EVALUATIONS)
-        ]
-        parts = []
-        for graph, colours in enumerate(self.colours):
-            seen = partial(self._seen, colours, self.types[graph], tables, edges)
-            parts.append([colours, *fingerprint_keys(seen)])
+        seen = self._fingerprints(self.k, self.count)
+        parts = [[c, *seen.keys(c, e)] for c, e in zip(self.colours, self.edges, strict=True)]
         before = self.count, self.outer_count
         if self.pooling == "full":
             self._outside()
@@ -161,29 +153,13 @@ class _MarkedTest:
         self.colours, self.count = joint_ranks(parts)
         return (self.count, self.outer_count) != before
 
-    def _seen(
-        self,
-        colours: Colours,
-        types: Colours,
-        tables: list[list[NDArray[np.float64]]],
-        edges: list[NDArray[np.float64]],
-        point: int,
-    ) -> Colours:
-        if self.k == 1:  # sum over neighbours w of x(c(w))
-            return product_in_field(tables[point][0][colours], edges[point][types].T)
-        first, second = tables[point]
-        return product_in_field(first[colours], second[colours])
+    def _fingerprints(self, k: int, count: int) -> Fingerprints:
+        return Fingerprints(k, "wl" if k == 1 else "fwl", count, self.is_edge, self.rng)
 
     def _outside(self) -> None:
         """Full marks: the unmarked pairs by 2-FWL, and by the multiset of their marked colours."""
-        tables = [
-            [random_table(self.rng, self.outer_count) for _ in range(2)] for _ in range(EVALUATIONS)
-        ]
+        seen = self._fingerprints(2, self.outer_count)
         inner = [random_table(self.rng, self.count) for _ in range(EVALUATIONS)]
-
-        def folklore(outer: Colours, point: int) -> Colours:
-            first, second = tables[point]
-            return product_in_field(first[outer], second[outer])
 
         def over_marks(colours: Colours, point: int) -> Colours:
             total: Colours = inner[point][colours].sum(axis=0).astype(np.int64) % PRIME
@@ -193,7 +169,7 @@ class _MarkedTest:
             [
                 [
                     outer,
-                    *fingerprint_keys(partial(folklore, outer)),
+                    *(key[0] for key in seen.keys(outer[None], None)),
                     *fingerprint_keys(partial(over_marks, colours)),
                 ]
                 for outer, colours in zip(self.outer, self.colours, strict=True)
@@ -211,36 +187,23 @@ class _MarkedTest:
 
         return joint_ranks([fingerprint_keys(partial(total, c)) for c in self.colours])[0]
 
-    def of_outer_marks(self) -> list[list[Hashable]]:
-        """Per graph the colour of each first mark, a multiset over the second if there is one."""
-        rows: list[list[Hashable]] = []
-        for colours, marks, size in zip(self.copies(), self.marks, self.sizes, strict=True):
-            if len(marks) == 1:
-                rows.append(colours.tolist())
-            else:
-                table = np.sort(colours.reshape(-1, size), axis=1)
-                rows.append([row.tobytes() for row in table])
-        return rows
-
     def pooled(self) -> Colours:
         """One colour per graph; its size is part of it."""
         keys: list[Hashable] = []
-        for graph, row in enumerate(self.of_outer_marks()):
-            weights = np.bincount(self.labels[graph], minlength=self.sizes[graph])
-            first = np.unique(self.labels[graph])
+        for graph, colours in enumerate(self.copies()):
+            labels, size = self.labels[graph], self.sizes[graph]
+            weights = np.bincount(labels, minlength=size)[np.unique(labels)].tolist()
+            # The colour of a first mark is the multiset over the second, if there is one.
+            over_second = np.sort(colours.reshape(len(weights), -1), axis=1).tolist()
             multiset: Counter[Hashable] = Counter()
-            for colour, weight in zip(row, weights[first].tolist(), strict=True):
-                if self.pooling == "flat" and isinstance(colour, bytes):
-                    for inner in np.frombuffer(colour, dtype=np.int64).tolist():
-                        multiset[inner] += weight
-                else:
+            for row, weight in zip(over_second, weights, strict=True):
+                for colour in row if self.pooling == "flat" else [tuple(row)]:
                     multiset[colour] += weight
             outside: Hashable = ()
             if self.pooling == "full":
                 outside = np.sort(self.outer[graph], axis=None).tobytes()
-            keys.append((self.sizes[graph], frozenset(multiset.items()), outside))
-        numbers: dict[Hashable, int] = {}
-        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+            keys.append((size, frozenset(multiset.items()), outside))
+        return numbered(keys)
 
 
 def _mark_labels(matrix: Adjacency, pooling: Pooling) -> NDArray[np.int64]:

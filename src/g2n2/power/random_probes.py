@@ -11,19 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..grammars.grammar import Grammar
+from ..grammars.layered_grammar import LayeredGrammar
 from ..grammars.rules import Rule
 from ..graphs import Adjacency, GraphLike, adjacency
 from ..language.modular import PRIMES
 from ..language.sorts import Sort
-from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, close, find_difference
-from .colours import ColourHistory, group_by_size
-from .layered_grammar import LayeredGrammar
+from .closure import Place, SentenceDifference, close, find_difference
+from .colours import ColourHistory, chunks_by_size
+from .memory_limit import DEFAULT_MEMORY_LIMIT, check_memory
 from .word_memory import (
     BATCH_ENTRIES,
     Batch,
@@ -119,34 +121,29 @@ def grow(schedule: Schedule, memory: WordMemory) -> Iterator[list[Batch]]:
                 memory.add(part, memory.apply([part])[0], list(range(part.count)), layer + 1)
 
 
-def check_memory(schedule: Schedule, sizes: Sequence[int], limit: int) -> None:
+def check_schedule(schedule: Schedule, sizes: Sequence[int], limit: int) -> None:
     """Refuse what would not fit before allocating it, for graphs of `sizes` held at one time."""
     needed = schedule.needed(sizes)
     if needed <= limit:
         return
+    fits = "not even the constants fit"
+    for width, layers in product((1, schedule.width), range(len(schedule.layers))):
+        if Schedule.draw(schedule.grammar, layers, width, PRIMES[0]).needed(sizes) <= limit:
+            fits = f"{layers} layers of width {width} would fit"
     shown = " and ".join(f"{size:,}" for size in sizes)
-    raise DataError(
+    check_memory(
         f"engine 'random_probes' with {len(schedule.layers)} layers of width {schedule.width} "
-        f"keeps {sum(schedule.counts.values())} words on {shown} nodes and takes "
-        f"{needed / 2**30:,.1f} GiB, the limit is {limit / 2**30:,.1f} GiB: "
-        f"{_advice(schedule, sizes, limit)}, or raise memory_limit"
+        f"keeps {sum(schedule.counts.values())} words on {shown} nodes and takes",
+        needed,
+        limit,
+        f"{fits}, or raise memory_limit",
     )
-
-
-def _advice(schedule: Schedule, sizes: Sequence[int], limit: int) -> str:
-    """How many layers would fit."""
-    for width in (schedule.width, 1):
-        for layers in reversed(range(len(schedule.layers))):
-            if Schedule.draw(schedule.grammar, layers, width, PRIMES[0]).needed(sizes) <= limit:
-                return f"{layers} layers of width {width} would fit"
-    return "not even the constants fit"
 
 
 @dataclass(frozen=True, eq=False)
 class ProbedClasses(ColourHistory):
     """Classes of graphs by layer: graphs of one class have not been told apart up to it."""
 
-    graph_history: tuple[Classes, ...]  # for each layer from 0 on, one class number per graph
     readout: str  # the read-out, in words
     primes: tuple[int, ...]  # the moduli used
 
@@ -172,9 +169,8 @@ def probe_graphs(
     left = np.arange(len(matrices))
     for number, prime in enumerate(primes):
         schedule = Schedule.draw(layered, layers, width, prime)
-        check_memory(
-            schedule, [max((len(matrices[index]) for index in left), default=1)], memory_limit
-        )
+        largest = max((len(matrices[index]) for index in left), default=1)
+        check_schedule(schedule, [largest], memory_limit)
         report = progress if number == 0 else None
         features = _features(schedule, [matrices[index] for index in left], prime, report)
         history = _refined(history, left, features)
@@ -197,7 +193,7 @@ def probe_pair(
 ) -> SentenceDifference | None:
     """Look for a difference between two places, layer by layer, keeping what it was made from."""
     schedule = Schedule.draw(replace(grammar, sentences=()), layers, width, prime)
-    check_memory(schedule, [len(graph) for graph in graphs], memory_limit)
+    check_schedule(schedule, [len(graph) for graph in graphs], memory_limit)
     stacks, where = stacked(graphs, grammar, prime)
     targets = tuple((*where[place.graph], place.row, place.column) for place in places)
     memory = WordMemory(grammar, stacks, schedule.counts)
@@ -218,24 +214,21 @@ def _features(
     """Per layer the sentences' values of every graph; some graphs of one size at a time."""
     by_layer: list[list[NDArray[np.float64]]] = []
     order: list[int] = []
-    for group in group_by_size(graphs):
-        step = max(1, _CHUNK_ENTRIES // max(1, schedule.entries(len(graphs[group[0]]))))
-        for start in range(0, len(group), step):
-            some = group[start : start + step]
-            layered = schedule.grammar
-            some_graphs = [graphs[index] for index in some]
-            stack = Stack(some_graphs, layered.supports, prime, layered.marks)
-            memory = WordMemory(schedule.grammar, [stack], schedule.counts)
-            none = np.zeros((0, len(some)))  # [sentences, graphs], for a grammar without sentences
-            by_layer.append(
-                [
-                    np.concatenate([none, *(batch[0][..., 0, 0] for batch in batches)]).T
-                    for batches in grow(schedule, memory)
-                ]
-            )
-            order += some
-            if progress is not None:
-                progress(len(some))
+    grammar = schedule.grammar
+    for chunk in chunks_by_size(graphs, schedule.entries, _CHUNK_ENTRIES):
+        members = [graphs[index] for index in chunk]
+        stack = Stack(members, grammar.supports, prime, grammar.marks)
+        memory = WordMemory(grammar, [stack], schedule.counts)
+        none = np.zeros((0, len(chunk)))  # [sentences, graphs], for a grammar without sentences
+        by_layer.append(
+            [
+                np.concatenate([none, *(batch[0][..., 0, 0] for batch in batches)]).T
+                for batches in grow(schedule, memory)
+            ]
+        )
+        order += chunk
+        if progress is not None:
+            progress(len(chunk))
     back = np.argsort(np.array(order, dtype=np.int64))
     return [np.concatenate(parts)[back] for parts in zip(*by_layer, strict=True)]
 

@@ -9,8 +9,7 @@ naive twin, `tests/naive_refinement.py`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
@@ -19,26 +18,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..described import Described
-from ..errors import DataError, GrammarError
-from ..graphs import Adjacency, GraphLike, adjacency
+from ..errors import DataError
+from ..graphs import GraphLike, adjacency
 from .colours import (
     EVALUATIONS,
     PRIME,
+    SEED,
     ColourHistory,
     Colours,
     fingerprint_keys,
     group_by_size,
     in_order,
     joint_ranks,
+    numbered,
     product_in_field,
     random_table,
 )
+from .memory_limit import DEFAULT_MEMORY_LIMIT, check_memory
 from .pair_types import Labels, PairTypes, first_colours, pair_types
 
-DEFAULT_MEMORY_LIMIT = 8 * 2**30
 # Measured peak, all colours distinct: per pair of nodes for k = 1, per k-tuple otherwise.
 _BYTES_PER_TUPLE = {1: 80, 2: 250, 3: 400}
-_SEED = 20230519  # fixed, so that a run can be repeated colour for colour
 
 
 Variant = Literal["wl", "fwl"]
@@ -67,7 +67,7 @@ def neighbours(types: Colours, is_edge: NDArray[np.bool_]) -> Neighbours:
 class Fingerprints:
     """The random points of one round, and the fingerprints of all multisets at them.
 
-    Colours are `[g] + [n] * k` and atomic types `[g, n, n]`, for stacks of g graphs of equal size.
+    Colours are `[g] + [n] * k`, for stacks of g graphs of equal size.
     """
 
     def __init__(
@@ -85,18 +85,21 @@ class Fingerprints:
         # A pair without an edge gets 0, so that the sum over all nodes is one over neighbours.
         self.edge_tables = [random_table(rng, len(is_edge)) * is_edge for _ in range(EVALUATIONS)]
 
-    def keys(self, colours: Colours, types: Colours | Neighbours) -> list[Colours]:
-        """Fingerprint the multiset of every tuple of equal-sized graphs, some graphs at a time."""
-        if isinstance(types, Neighbours):
-            return fingerprint_keys(partial(self._neighbours, colours, types))
+    def keys(self, colours: Colours, edges: Neighbours | None) -> list[Colours]:
+        """Fingerprint the multiset of every tuple of equal-sized graphs, some graphs at a time.
+
+        Only colour refinement, of k = 1, needs the edges.
+        """
+        if edges is not None:
+            return fingerprint_keys(partial(self._neighbours, colours, edges))
         step = max(1, _CHUNK_TUPLES // int(np.prod(colours.shape[1:])))
         chunks = [
-            self._chunk_keys(colours[start : start + step], types[start : start + step])
+            self._chunk_keys(colours[start : start + step])
             for start in range(0, len(colours), step)
         ]
         return [np.concatenate(column) for column in zip(*chunks, strict=True)]
 
-    def _chunk_keys(self, colours: Colours, types: Colours) -> list[Colours]:
+    def _chunk_keys(self, colours: Colours) -> list[Colours]:
         if self.variant == "fwl":
             return fingerprint_keys(partial(self._folklore, colours))
         by_position = (partial(self._oblivious, colours, at) for at in range(self.k))
@@ -132,7 +135,7 @@ class Fingerprints:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Refinement(ColourHistory, Described):
+class Refinement(Described, ColourHistory):
     """Stable colours of several graphs, comparable between them.
 
     Attributes:
@@ -147,7 +150,6 @@ class Refinement(ColourHistory, Described):
     k: int
     variant: Variant
     colours: tuple[Colours, ...]
-    graph_history: tuple[Colours, ...]
     types: PairTypes
 
     def facts(self) -> dict[str, str]:
@@ -196,7 +198,7 @@ def refine(
     (False, True)
 
     A split is exact; that unequal colours were merged by accident has probability below
-    2 ** -50 (`colour_hashing`).
+    2 ** -50 (`colours`).
 
     Args:
         graphs: Whatever `adjacency` takes; sizes may differ.
@@ -217,125 +219,41 @@ def refine(
     if isinstance(graphs, str) or len(graphs) == 0:
         raise DataError("nothing to refine: expected a list of at least one graph")
     matrices = [adjacency(graph) for graph in graphs]
-    _check_memory(matrices, k, variant, memory_limit)
+    tuples = sum(len(matrix) ** max(k, 2) for matrix in matrices)
+    check_memory(
+        f"{k}-{variant.upper()} on {len(matrices)} graph(s) of up to {max(map(len, matrices))} "
+        f"nodes holds {tuples:,} tuples, about",
+        tuples * _BYTES_PER_TUPLE[k],
+        memory_limit,
+        "take a smaller k, fewer graphs at a time, or raise memory_limit",
+    )
     types = pair_types(matrices, node_labels, edge_labels)
-    by_size = group_by_size(matrices)
-    stacked_types = [np.stack([types.of_graph[index] for index in group]) for group in by_size]
-    colours, count = first_colours(stacked_types, k)
-    history = [_graph_colours(colours, by_size)]
-    seen_by = [neighbours(t, types.is_edge) if k == 1 else t for t in stacked_types]
-    rng = np.random.default_rng(_SEED)
+    history = []
+    for colours in colour_rounds(types, k, variant):
+        history.append(_graph_colours(colours))
+    return Refinement(tuple(history), k, variant, colours, types)
+
+
+def colour_rounds(types: PairTypes, k: int, variant: Variant) -> Iterator[tuple[Colours, ...]]:
+    """Colours `[n] * k` of each graph, round by round until they are stable."""
+    by_size = group_by_size(types.of_graph)
+    stacks = [np.stack([types.of_graph[index] for index in group]) for group in by_size]
+    colours, count = first_colours(stacks, k)
+    edges = [neighbours(stack, types.is_edge) if k == 1 else None for stack in stacks]
+    rng = np.random.default_rng(SEED)
     while True:
+        yield in_order(by_size, colours)
         seen = Fingerprints(k, variant, count, types.is_edge, rng)
-        new_colours, new_count = joint_ranks(
-            [[old, *seen.keys(old, kind)] for old, kind in zip(colours, seen_by, strict=True)]
+        colours, new_count = joint_ranks(
+            [[old, *seen.keys(old, arcs)] for old, arcs in zip(colours, edges, strict=True)]
         )
         if new_count == count:
-            break
-        colours, count = new_colours, new_count
-        history.append(_graph_colours(colours, by_size))
-    return Refinement(k, variant, in_order(by_size, colours), tuple(history), types)
+            return
+        count = new_count
 
 
-def _graph_colours(colours: Sequence[Colours], by_size: Sequence[Sequence[int]]) -> Colours:
+def _graph_colours(colours: Sequence[Colours]) -> Colours:
     """Compare the multisets of tuple colours exactly; a graph's size is part of its own."""
-    numbers: dict[bytes, int] = {}
-    result = np.empty(sum(len(group) for group in by_size), dtype=np.int64)
-    for group, part in zip(by_size, colours, strict=True):
-        for index, array in zip(group, part, strict=True):
-            multiset = np.sort(array, axis=None).tobytes()
-            result[index] = numbers.setdefault(multiset, len(numbers))
+    result = numbered(np.sort(array, axis=None).tobytes() for array in colours)
     result.flags.writeable = False
     return result
-
-
-def _check_memory(matrices: Sequence[Adjacency], k: int, variant: str, limit: int) -> None:
-    """Refuse before allocating what would not fit."""
-    tuples = sum(len(matrix) ** max(k, 2) for matrix in matrices)
-    needed = tuples * _BYTES_PER_TUPLE[k]
-    if needed > limit:
-        raise DataError(
-            f"{k}-{variant.upper()} on {len(matrices)} graph(s) of up to "
-            f"{max(len(matrix) for matrix in matrices)} nodes holds {tuples:,} tuples, about "
-            f"{needed / 2**30:,.1f} GiB, the limit is {limit / 2**30:,.1f} GiB: "
-            "take a smaller k, fewer graphs at a time, or raise memory_limit"
-        )
-
-
-DEEPEST_FOLKLORE = 3
-"""The largest k of a k-FWL that `refine` runs."""
-
-_TEST = re.compile(
-    r"\s*((?:[Σ∑]\s*|mark\s*)*)(\d+)\s*[-_‐‑–]?\s*(f?)wl\s*(\(?full\)?)?\s*", re.IGNORECASE
-)
-_SAME_POWER = {
-    (0, 1): "r-G_L1", (0, 2): "r-G_L3", (1, 1): "r-G_L1Σ", (1, 2): "r-G_L3Σ",
-    (2, 1): "r-G_L1ΣΣ", (2, 2): "r-G_L3ΣΣ",
-}  # fmt: skip
-"""By marks and the k of the folklore test."""
-
-
-@dataclass(frozen=True)
-class WLTest:
-    """A Weisfeiler-Leman test, by name, so that `3-WL` can stand where a grammar can.
-
-    `Σ2-FWL` is 2-FWL on every graph with one node marked and the multiset over marks; `ΣΣ1-WL` has
-    two marks, nested; `Σ2-FWL (full)` lets pairs see the multiset over marks in every round.
-    """
-
-    name: str  # as it was asked for, `3-WL` or `2-FWL`
-    # the k of the folklore test that tells the same graphs apart: (k + 1)-WL and k-FWL do (Grohe
-    # and Otto 2015), and 2-WL and 1-WL are both 1
-    folklore: int
-    marks: int = 0  # how many nodes are marked at once
-    full: bool = False  # whether colours come back out of a mark in every round
-
-    @classmethod
-    def find(cls, text: str) -> WLTest | None:
-        """The test a text names; None where it names none."""
-        m = _TEST.fullmatch(text)
-        if m is None:
-            return None
-        marks = len(re.findall("[Σ∑]|mark", m[1], re.IGNORECASE))
-        k, folk, full = int(m[2]), bool(m[3]), bool(m[4])
-        name = f"{'Σ' * marks}{k}-{'FWL' if folk else 'WL'}{' (full)' if full else ''}"
-        level = k if folk else max(k - 1, 1)
-        deepest = 2 if marks else DEEPEST_FOLKLORE
-        if k < 1 or level > deepest or marks > 2 or (full and (marks, level) != (1, 2)):
-            raise GrammarError(
-                f"{name} cannot be run; known: 1-WL to {DEEPEST_FOLKLORE + 1}-WL, "
-                f"1-FWL to {DEEPEST_FOLKLORE}-FWL, with one or two marks up to 3-WL (Σ3-WL, "
-                "ΣΣ1-WL), and Σ2-FWL (full)"
-            )
-        return cls(name, level, marks, full)
-
-    @property
-    def grammar(self) -> str | None:
-        """The name of a grammar of the same power, where the catalogue has one."""
-        return None if self.full else _SAME_POWER.get((self.marks, self.folklore))
-
-    def refine(self, graphs: Sequence[GraphLike]) -> ColourHistory:
-        """The test on several graphs, by the folklore algorithm, which needs the shorter tuples."""
-        if self.marks:
-            from .marked_refinement import refine_marked
-
-            return refine_marked(
-                graphs, self.folklore, self.marks, "full" if self.full else "nested"
-            )
-        return refine(graphs, self.folklore, "wl" if self.folklore == 1 else "fwl")
-
-    def refusal(self) -> GrammarError:
-        """What is said where rules are needed."""
-        if self.grammar is None:
-            more = (
-                "L3Σ (full) is a grammar it bounds"
-                if self.full
-                else "no grammar over · ᵀ 1 diag ⊙ Tr has its power, which 3-WL bounds"
-            )
-        else:
-            more = f"{self.grammar} is a grammar of that power"
-        return GrammarError(f"{self.name} has no rules; {more}")
-
-
-ONE_WL = WLTest("1-WL", 1)
-THREE_WL = WLTest("3-WL", 2)

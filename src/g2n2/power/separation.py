@@ -12,20 +12,20 @@ import numpy as np
 from ..errors import DataError, GrammarError
 from ..grammars.coercion import GrammarLike, as_grammar
 from ..grammars.grammar import LEVELS, Level
+from ..grammars.layered_grammar import LayeredGrammar
 from ..grammars.shared_subterms import Definition, regrouped, with_shared_subterms
 from ..graphs import Adjacency, GraphLike, adjacency, are_isomorphic
 from ..language.exact_values import exact_value
 from ..language.modular import PRIMES
-from ..language.operations import BUILT_IN
 from ..language.terms import Term
 from ..notebook_html import table as html_table
 from ..options import check_option
-from .bounds import bound_of
-from .closure import DEFAULT_MEMORY_LIMIT, Place, SentenceDifference, SeparatingWord, close, descend
-from .layered_grammar import LayeredGrammar
+from .closure import Place, SentenceDifference, close, descend
+from .memory_limit import DEFAULT_MEMORY_LIMIT, check_memory
 from .random_probes import LAYERS, WIDTH, probe_pair
-from .refinement import WLTest, refine
-from .shortest import MAX_SIZE, Shortest, shortest_sentence
+from .refinement import Refinement
+from .shortest import MAX_SIZE, shortest_sentence
+from .wl_tests import WLTest, bound_of
 
 __all__ = [
     "Engine",
@@ -165,28 +165,9 @@ def separate(
     layered = LayeredGrammar.of(grammar, readout, level)
     places = compared_places(level, at, graphs)
     chosen = choose_engine(engine, layered, graphs)
-    if chosen == "closure":
-        check_closure_memory(layered, graphs, memory_limit)
-    if chosen == "mixing" and layered.marks and level == "graph":
-        bound = bound_of((*layered.rules, *layered.sentences), layered.operations)
-        verdict, note = _same_by_marks(bound, graphs, "") if bound else ("", "")
-        if bound and verdict:
-            return Separation(verdict, level, layered.readout, bound.name, (), note=note)
-    difference: SentenceDifference | None = None
-    for prime in PRIMES[:2]:
-        if chosen == "closure":
-            difference = close(layered, graphs, places, prime, memory_limit).difference
-        else:
-            difference = probe_pair(layered, graphs, places, layers, width, prime, memory_limit)
-        if difference is not None:
-            break
-    if difference is None:
-        verdict, note = _same(chosen, layered, graphs, places, level, layers, memory_limit)
-        return Separation(verdict, level, layered.readout, chosen, PRIMES[:2], note=note)
-    prime = difference.memory.prime
-    shortest = shortest_sentence(layered, graphs, places, max_size, prime=prime)
-    word = descend(difference) if shortest.term is None else None
-    return _different(layered, graphs, places, level, chosen, difference, shortest, word)
+    comparison = _Comparison(layered, graphs, places, level, chosen, layers, memory_limit)
+    difference = comparison.difference(width)
+    return comparison.same() if difference is None else comparison.different(difference, max_size)
 
 
 def _by_test(test: WLTest, graphs: tuple[GraphLike, GraphLike], level: Level) -> Separation:
@@ -224,100 +205,105 @@ def separate_pairs(
     return separate(grammar, g, h, engine, "pair", at=(pair, other))
 
 
-def _different(
-    grammar: LayeredGrammar,
-    graphs: tuple[Adjacency, Adjacency],
-    places: tuple[Place, Place],
-    level: Level,
-    engine: str,
-    difference: SentenceDifference,
-    shortest: Shortest,
-    word: SeparatingWord | None,
-) -> Separation:
-    if word is None:
-        assert shortest.term is not None
-        term, depth = regrouped(shortest.term), shortest.depth
-    else:
-        term, depth = word.term, word.depth
-    prime = difference.memory.prime
-    exact = [
-        exact_value(term, graphs[place.graph], dict(grammar.supports), place.row, place.column)
-        for place in places
-    ]
-    values = tuple(value for value in exact if value is not None)
-    modulus = None
-    if len(values) < len(exact):
-        modulus = prime
-        stacks = difference.memory.stacks
-        batch = [stack.values(term, ()) for stack in stacks] if word is None else word.values
-        values = tuple(int(batch[s][0, g, i, j]) for s, g, i, j in difference.places)
-    return Separation(
-        "different",
-        level,
-        grammar.readout,
-        engine,
-        (prime,),
-        depth=difference.layer,
-        sentence=term,
-        values=values,
-        modulus=modulus,
-        sentence_depth=depth,
-        shortest=word is None,
-        searched=shortest.searched if shortest.searched >= 0 else None,
-        note=_size_note(graphs),
-    )
+@dataclass(frozen=True)
+class _Comparison:
+    """Two places whose words are compared, and how."""
 
+    grammar: LayeredGrammar
+    graphs: tuple[Adjacency, Adjacency]
+    places: tuple[Place, Place]
+    level: Level
+    engine: str
+    layers: int
+    memory_limit: int
 
-def _same(
-    engine: str,
-    grammar: LayeredGrammar,
-    graphs: tuple[Adjacency, Adjacency],
-    places: tuple[Place, Place],
-    level: Level,
-    layers: int,
-    memory_limit: int,
-) -> tuple[str, str]:
-    """The verdict where no difference was found, and a note."""
-    if level == "graph" and are_isomorphic(*graphs):
-        return "same", ISOMORPHIC
-    if engine == "closure":
-        note = _size_note(graphs)
-        return "same", f"{note}, which no sentence here sees" if note else ""
-    verdict = f"same up to {layers} layers"
-    bound = bound_of((*grammar.rules, *grammar.sentences), grammar.operations)
-    if bound is None or (bound.marks and level != "graph"):
-        return verdict, "more layers may tell them apart"
-    if bound.marks:
-        return _same_by_marks(bound, graphs, verdict)
-    try:
-        refinement = refine(graphs, 2, "fwl", memory_limit=memory_limit)
-    except DataError as error:
-        return verdict, f"2-FWL was not asked: {error}"
-    if level == "graph":
-        merged = not refinement.separated()
-    else:
-        first, second = (
-            refinement.colours[p.graph][p.row, p.column if level == "pair" else p.row]
-            for p in places
+    def difference(self, width: int) -> SentenceDifference | None:
+        """A sentence over combinations of words that differs modulo one of two primes."""
+        grammar, graphs, places, limit = self.grammar, self.graphs, self.places, self.memory_limit
+        if self.engine == "closure":
+            check_closure_memory(grammar, graphs, limit)
+        for prime in PRIMES[:2]:
+            if self.engine == "closure":
+                difference = close(grammar, graphs, places, prime, limit).difference
+            else:
+                difference = probe_pair(grammar, graphs, places, self.layers, width, prime, limit)
+            if difference is not None:
+                return difference
+        return None
+
+    def different(self, difference: SentenceDifference, max_size: int) -> Separation:
+        """The verdict with a sentence: the shortest, or where none is found one that differs."""
+        memory = difference.memory
+        shortest = shortest_sentence(
+            self.grammar, self.graphs, self.places, max_size, prime=memory.prime
         )
-        merged = bool(first == second)
-    if merged:
-        built_in = grammar.operations <= set(BUILT_IN)
-        which = "no grammar within L3 + Tr sees" if built_in else "words of treewidth 2 see no"
-        return "same", f"2-FWL merges them too, and {which} more"
-    return verdict, "2-FWL tells them apart; more layers, or engine 'closure', may do so too"
+        if shortest.term is not None:
+            term, depth, word = regrouped(shortest.term), shortest.depth, None
+        else:
+            word = descend(difference)
+            term, depth = word.term, word.depth
+        supports = dict(self.grammar.supports)
+        exact = [
+            exact_value(term, self.graphs[place.graph], supports, place.row, place.column)
+            for place in self.places
+        ]
+        values = tuple(value for value in exact if value is not None)
+        modulus = None
+        if len(values) < len(exact):
+            modulus = memory.prime
+            batch = word.values if word else [stack.values(term, ()) for stack in memory.stacks]
+            values = tuple(int(batch[s][0, g, i, j]) for s, g, i, j in difference.places)
+        return Separation(
+            "different",
+            self.level,
+            self.grammar.readout,
+            self.engine,
+            (memory.prime,),
+            depth=difference.layer,
+            sentence=term,
+            values=values,
+            modulus=modulus,
+            sentence_depth=depth,
+            shortest=word is None,
+            searched=shortest.searched if shortest.searched >= 0 else None,
+            note=_size_note(self.graphs),
+        )
 
+    def same(self) -> Separation:
+        """The verdict where no difference was found."""
+        if self.level == "graph" and are_isomorphic(*self.graphs):
+            verdict, note = "same", ISOMORPHIC
+        elif self.engine == "closure":
+            sizes = _size_note(self.graphs)
+            verdict, note = "same", f"{sizes}, which no sentence here sees" if sizes else ""
+        else:
+            verdict, note = self._same_by_bound()
+        readout = self.grammar.readout
+        return Separation(verdict, self.level, readout, self.engine, PRIMES[:2], note=note)
 
-def _same_by_marks(
-    bound: WLTest, graphs: tuple[Adjacency, Adjacency], verdict: str
-) -> tuple[str, str]:
-    try:
-        merged = not bound.refine(graphs).separated()
-    except DataError as error:
-        return verdict, f"{bound.name} was not asked: {error}"
-    if merged:
+    def _same_by_bound(self) -> tuple[str, str]:
+        """A WL test that bounds the grammar decides, where it merges the places."""
+        verdict = f"same up to {self.layers} layers"
+        rules = (*self.grammar.rules, *self.grammar.sentences)
+        bound = bound_of(rules, self.grammar.operations)
+        if bound is None or (bound.marks and self.level != "graph"):
+            return verdict, "more layers may tell them apart"
+        try:
+            colours = bound.refine(self.graphs, self.memory_limit)
+        except DataError as error:
+            return verdict, f"{bound.name} was not asked: {error}"
+        if self.level == "graph":
+            separated = colours.separated()
+        else:
+            assert isinstance(colours, Refinement), "tests with marks colour graphs only"
+            of_pairs = colours.pair_colours()
+            nodes = ((p.row, p.column if self.level == "pair" else p.row) for p in self.places)
+            first, second = (of_pairs[graph][pair] for graph, pair in enumerate(nodes))
+            separated = bool(first != second)
+        if separated:
+            more = "more layers, or engine 'closure', may do so too"
+            return verdict, f"{bound.name} tells them apart; {more}"
         return "same", f"{bound.name} merges them too, which bounds the grammar"
-    return verdict, f"{bound.name} tells them apart; more layers may do so too"
 
 
 def _size_note(graphs: Sequence[Adjacency]) -> str:
@@ -352,16 +338,13 @@ def _word_entries(grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> int:
 
 
 def check_closure_memory(grammar: LayeredGrammar, graphs: Sequence[Adjacency], limit: int) -> None:
-    entries = _word_entries(grammar, graphs)
-    if 16 * entries * _LEAST_BASIS > limit:
-        shown = " and ".join(f"{len(graph):,}" for graph in graphs)
-        raise DataError(
-            f"engine 'closure' on {shown} nodes keeps words of {16 * entries / 2**30:,.2f} GiB "
-            f"each, {_LEAST_BASIS} of them or far more, "
-            f"{16 * entries * _LEAST_BASIS / 2**30:,.1f} GiB at least; the limit is "
-            f"{limit / 2**30:,.1f} GiB: use engine='random_probes', whose memory grows with "
-            "its layers only"
-        )
+    shown = " and ".join(f"{len(graph):,}" for graph in graphs)
+    check_memory(
+        f"engine 'closure' on {shown} nodes keeps {_LEAST_BASIS} words or far more, at least",
+        16 * _word_entries(grammar, graphs) * _LEAST_BASIS,
+        limit,
+        "use engine='random_probes', whose memory grows with its layers only",
+    )
 
 
 def check_symmetric(graphs: Sequence[Adjacency]) -> None:

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..grammars.layered_grammar import LayeredGrammar
 from ..grammars.rules import Rule
 from ..graphs import Adjacency
 from ..language.modular import PRIMES, Residues, product
 from ..language.sorts import Sort
 from ..language.terms import Term, fill, operation_count
 from .closure import Place
-from .layered_grammar import LayeredGrammar
 from .word_memory import Batch, stacked
 
 MAX_SIZE = 12
@@ -90,8 +90,7 @@ class _ShortestSearch:
         self.grammar, self.prime = grammar, prime
         self.stacks, self.where = stacked(graphs, grammar, prime)
         # Every body may hold a matrix on the way, so each word is charged as one.
-        order = grammar.largest_order
-        order += grammar.scope
+        order = grammar.largest_order + grammar.scope
         self.entries = sum(stack.count * stack.nodes**order for stack in self.stacks)
         self.left = budget
         rng = np.random.default_rng(prime)
@@ -188,10 +187,8 @@ class _ShortestSearch:
     ) -> tuple[list[WordOrigin], Batch]:
         chosen = [np.asarray(pick) for pick in picks[: len(slots)]]
         batch: list[Residues] = [
-            stack.values(
-                rule.body,
-                [slot.values[s][pick] for slot, pick in zip(slots, chosen, strict=True)],
-                rule.head.scope,
+            stack.applied(
+                rule, [slot.values[s][pick] for slot, pick in zip(slots, chosen, strict=True)]
             )
             for s, stack in enumerate(self.stacks)
         ]

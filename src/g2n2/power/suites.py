@@ -38,7 +38,6 @@ class SameSizePairs(Described, Sequence[tuple[int, int]]):
         return sum(comb(len(group), 2) for group in self.groups)
 
     def facts(self) -> dict[str, str]:
-        """How many, for `repr` and notebooks."""
         return {"pairs": f"{len(self):,}", "sizes": f"{len(self.groups):,}"}
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
@@ -82,7 +81,6 @@ class Suite(Described):
     node_labels: tuple[NDArray[np.int64], ...] | None = None
 
     def facts(self) -> dict[str, str]:
-        """The suite in a few words, for `repr` and notebooks."""
         sizes = [len(matrix) for matrix in self.graphs]
         facts = {
             "name": self.name,

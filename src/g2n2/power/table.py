@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import combinations, islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, overload
+from typing import Any
 
 import networkx as nx
 
-from ..described import counted
-from ..errors import DataError
+from ..described import aligned, counted
+from ..figures import check_plot, save_figure
 from ..grammars.grammar import Grammar
 from ..graphs.names import graph_text
 from ..notebook_html import table as html_table
-from .bounds import TWO_FWL, same_power, upper_bound
-from .colours import group_by_size
+from .colours import group_by_size, numbered
 from .random_probes import LAYERS, probe_graphs
-from .refinement import WLTest
 from .suites import SameSizePairs, Suite
+from .wl_tests import TWO_FWL, WLTest, same_power, upper_bound
 
 MOST_LISTED = 1000
 """Merged pairs a row lists; a weak grammar merges millions in a large suite."""
@@ -40,9 +39,6 @@ class MergedPair:
     graphs: tuple[int, int]  # their places in the suite
     names: tuple[str, str]  # their names or graph6
     category: str = ""  # the suite's category, or nothing
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"graphs": list(self.graphs), "names": list(self.names)}
 
 
 @dataclass(frozen=True)
@@ -87,21 +83,11 @@ class PowerRow:
         return self.by_layer.index(self.separated)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "grammar": self.grammar,
-            "readout": self.readout,
-            "suite": self.suite,
-            "pairs": self.pairs,
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return content | {
             "separated": self.separated,
-            "by_layer": list(self.by_layer),
             "depth": self.depth,
-            "by_category": {name: list(counts) for name, counts in self.by_category.items()},
-            "equals_1wl": self.equals_1wl,
-            "equals_2fwl": self.equals_2fwl,
-            "exact": self.exact,
             "seconds": round(self.seconds, 3),
-            "against": {name: list(counts) for name, counts in self.against.items()},
-            "merged": [pair.to_json() for pair in self.merged],
             "merged_total": self.pairs - self.separated,
         }
 
@@ -118,7 +104,7 @@ def power_row(
     Without `layers` it goes on as long as the last layer gained a pair. `progress` is called with
     the number of graphs done since the last call.
     """
-    two = wl_classes(suite, 2)
+    bounding = wl_classes(suite, 2)
     start = perf_counter()
     if layers is None and readout is None and (test := same_power(grammar)) is not None:
         history = [list(classes) for classes in refinement_history(suite, test)]
@@ -128,19 +114,19 @@ def power_row(
     if readout is None and not grammar.sentence_rules:  # a valid grammar: it tells nothing apart
         shown, history = "none", [[0] * len(suite.graphs)] * 2
     else:
-        mixing = probe_graphs(grammar, suite.graphs, layers or LAYERS, readout, progress=progress)
-        shown, history = mixing.readout, [classes.tolist() for classes in mixing.graph_history]
+        probed = probe_graphs(grammar, suite.graphs, layers or LAYERS, readout, progress=progress)
+        shown, history = probed.readout, [classes.tolist() for classes in probed.graph_history]
     while (
         layers is None
         and len(history) <= DEEPEST
         and suite.merged(history[-1]) < suite.merged(history[-2])
     ):
-        history += _deeper(grammar, suite, readout, history, two)
+        history += _deeper(grammar, suite, readout, history, bounding)
     seconds = perf_counter() - start
     bound = upper_bound(grammar)
     if bound is not None and bound.marks:
-        two = refinement_history(suite, bound)[-1]
-    exact = bound is not None and _only(suite, history[-1], two) == (0, 0)
+        bounding = refinement_history(suite, bound)[-1]
+    exact = bound is not None and _only(suite, history[-1], bounding) == (0, 0)
     return _row(grammar.name or "given", shown, suite, history, exact, seconds)
 
 
@@ -224,21 +210,15 @@ def _deeper(
     )
     more = []
     for classes in deeper.graph_history[first:]:
-        of = dict(zip(left, classes.tolist(), strict=True))
-        joint = [(last, of.get(i, -1)) for i, last in enumerate(history[-1])]
-        number = {pair: n for n, pair in enumerate(dict.fromkeys(joint))}
-        more.append([number[pair] for pair in joint])
+        split = dict(zip(left, classes.tolist(), strict=True))
+        joint = [(last, split.get(i, -1)) for i, last in enumerate(history[-1])]
+        more.append(numbered(joint).tolist())
     return more
 
 
 def wl_classes(suite: Suite, k: int) -> tuple[int, ...]:
     """One class per graph: by 1-WL for k = 1, by k-FWL above it, node labels left out."""
-    return wl_history(suite, k)[-1]
-
-
-def wl_history(suite: Suite, k: int) -> tuple[tuple[int, ...], ...]:
-    """The classes of `wl_classes` after each round."""
-    return refinement_history(suite, WLTest("", k))
+    return refinement_history(suite, WLTest("", k))[-1]
 
 
 def refinement_history(suite: Suite, test: WLTest) -> tuple[tuple[int, ...], ...]:
@@ -329,66 +309,38 @@ def _beside(row: PowerRow, test: str) -> str:
     return ", ".join(shown) or "the same"
 
 
-@dataclass(frozen=True)
-class PowerTable(Sequence[PowerRow]):
-    """Rows of a power table, suite by suite."""
+class PowerTable(tuple[PowerRow, ...]):
+    """Rows of a power table, one for each grammar and suite, suite by suite."""
 
-    rows: tuple[PowerRow, ...]  # one for each grammar and suite
-
-    @overload
-    def __getitem__(self, index: int) -> PowerRow: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[PowerRow, ...]: ...
-    def __getitem__(self, index: int | slice) -> PowerRow | tuple[PowerRow, ...]:
-        return self.rows[index]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[PowerRow]:
-        return iter(self.rows)
+    @property
+    def rows(self) -> tuple[PowerRow, ...]:
+        return tuple(self)
 
     def __str__(self) -> str:
-        shown = [HEADERS, *map(cells, self.rows)]
-        widths = [max(len(row[column]) for row in shown) for column in range(len(HEADERS))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in shown]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(aligned([HEADERS, *map(cells, self)]))
 
     def __repr__(self) -> str:
         return f"PowerTable({counted(len(self), 'row')})"
 
     def _repr_html_(self) -> str:
-        return html_table(map(cells, self.rows), HEADERS)
+        return html_table(map(cells, self), HEADERS)
 
     def to_markdown(self) -> str:
-        return to_markdown(self.rows)
+        return to_markdown(self)
 
     def to_json(self) -> list[dict[str, Any]]:
         """What `g2n2 power --json` prints."""
-        return [row.to_json() for row in self.rows]
-
-
-def check_plot(path: Path) -> None:
-    """Refuse a plot that could not be drawn, before anything is measured."""
-    if find_spec("matplotlib") is None:
-        raise DataError("plotting needs matplotlib: pip install 'g2n2[plot]'")
-    if path.suffix not in (".svg", ".png", ".pdf"):
-        raise DataError(f"cannot draw {path}: end the name in .svg, .png or .pdf")
-    if not path.parent.is_dir():
-        raise DataError(f"cannot write {path}: there is no folder {path.parent}")
+        return [row.to_json() for row in self]
 
 
 def draw_plot(rows: Sequence[PowerRow], path: Path) -> None:
     """Pairs told apart against layers, one line per grammar and suite."""
     check_plot(path)
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     suites = list(dict.fromkeys(row.suite for row in rows))
-    figure, axes = plt.subplots(1, len(suites), figsize=(6 * len(suites), 4.2), squeeze=False)
-    for axis, suite in zip(axes[0], suites, strict=True):
+    figure = Figure(figsize=(6 * len(suites), 4.2), layout="tight")
+    for axis, suite in zip(figure.subplots(1, len(suites), squeeze=False)[0], suites, strict=True):
         shown = [row for row in rows if row.suite == suite]
         for row in shown:
             label = f"{row.grammar}, read-out {row.readout}"
@@ -397,10 +349,4 @@ def draw_plot(rows: Sequence[PowerRow], path: Path) -> None:
         axis.set(title=f"{suite}: {shown[0].pairs} pairs", xlabel="layers", ylabel="told apart")
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(fontsize=8, frameon=False)
-    figure.tight_layout()
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as fault:
-        raise DataError(f"cannot write {path}: {fault}") from None
-    finally:
-        plt.close(figure)
+    save_figure(figure, path)

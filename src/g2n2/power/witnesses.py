@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import combinations, groupby
-from typing import Any, Protocol
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,9 @@ from ..language.operations import Operation, registered_operations
 from ..language.sorts import Sort
 from .grammar_test import GrammarColours, Inputs, Mixing, grammar_test
 from .random_probes import LAYERS, probe_graphs
-from .refinement import WLTest
 from .separation import Separation, separate
 from .suites import atlas
+from .wl_tests import WLTest
 
 SMALL_PAIRS = (
     ("A?", "A_"),  # two nodes without and with an edge
@@ -39,10 +39,7 @@ SMALL_PAIRS = (
 
 LARGER_PAIRS = (
     ("K?dbCaiTUWEW", "K?YSbAiTUWEW"),  # CFI over K4−e: told apart by 3-WL, by few words
-    (
-        "O~`HW}GPHDaNaGPCcPWaN",
-        "OlfJHsHBGK_\\oHWKeBK_\\",
-    ),  # rook 4×4 and Shrikhande: 3-WL merges them
+    ("O~`HW}GPHDaNaGPCcPWaN", "OlfJHsHBGK_\\oHWKeBK_\\"),  # rook 4×4, Shrikhande: 3-WL merges them
 )
 """Pairs of more than 7 nodes, tried where no smaller one will do."""
 
@@ -119,9 +116,10 @@ def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | No
     rest = tuple(r for r in grammar.all_rules if r != rule)
     without = Grammar.of(rest, grammar.name, grammar.supports, default_readout=False)
     silent = bool(without.unproductive()) or not without.sentence_rules
-    pairs = [*_small(directed)]
+    pairs = [(_digraph(first), _digraph(second)) for first, second in DIRECTED_PAIRS * directed]
+    pairs += known_pairs().listed()
     if grammar.marked:
-        pairs += [(parse_graph6(first), parse_graph6(second)) for first, second in LARGER_PAIRS]
+        pairs += _of_pairs("larger pairs", LARGER_PAIRS).listed()
     return _first(grammar, None if silent else without, pairs, directed)
 
 
@@ -131,15 +129,14 @@ def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
     Pairs tried: a few well-known ones, all of one size and at most 7 nodes, one pair of two sizes,
     and `LARGER_PAIRS`.
     """
-    heard = weaker if weaker.sentence_rules else None
-    later = [TWO_SIZES, *LARGER_PAIRS]
-    last = [(parse_graph6(first), parse_graph6(second)) for first, second in later]
+    merging = weaker if weaker.sentence_rules else None
+    last = _of_pairs("", (TWO_SIZES, *LARGER_PAIRS)).listed()
     if stronger.marked and weaker.marked:
         last.append(pair_of_rings())
     return (
-        _first(stronger, heard, _small(False), False)
-        or _first(stronger, heard, _atlas_pairs(stronger, heard), False)
-        or _first(stronger, heard, last, False)
+        _first(stronger, merging, known_pairs().listed())
+        or _first(stronger, merging, _small_pairs(stronger, merging))
+        or _first(stronger, merging, last)
     )
 
 
@@ -147,7 +144,7 @@ def _first(
     stronger: Grammar,
     weaker: Grammar | None,
     pairs: Iterable[tuple[Adjacency, Adjacency]],
-    directed: bool,
+    directed: bool = False,
 ) -> Witness | None:
     for g, h in pairs:
         layers = MARKED_LAYERS if stronger.marked else LAYERS
@@ -159,12 +156,17 @@ def _first(
     return None
 
 
-def _small(directed: bool) -> Iterator[tuple[Adjacency, Adjacency]]:
-    if directed:
-        for first, second in DIRECTED_PAIRS:
-            yield _digraph(first), _digraph(second)
-    for left, right in SMALL_PAIRS:
-        yield parse_graph6(left), parse_graph6(right)
+def _small_pairs(
+    stronger: Grammar, weaker: Grammar | None
+) -> Iterator[tuple[Adjacency, Adjacency]]:
+    """Pairs the weaker grammar seems to merge and the stronger one splits, smallest first."""
+    pool = all_graphs(7)
+    fine = probe_graphs(stronger, pool.graphs).graph_colours.tolist()
+    coarse = [0] * len(fine)
+    if weaker is not None:
+        coarse = probe_graphs(weaker, pool.graphs).graph_colours.tolist()
+    for i, j in pool.split(coarse, fine):
+        yield pool.graphs[i], pool.graphs[j]
 
 
 def _digraph(arcs: tuple[tuple[int, int], ...]) -> Adjacency:
@@ -172,29 +174,6 @@ def _digraph(arcs: tuple[tuple[int, int], ...]) -> Adjacency:
     for i, j in arcs:
         matrix[i, j] = 1.0
     return matrix
-
-
-def _atlas_pairs(
-    stronger: Grammar, weaker: Grammar | None
-) -> Iterator[tuple[Adjacency, Adjacency]]:
-    """Pairs the weaker grammar seems to merge and the stronger one splits, smallest first."""
-    graphs = atlas().graphs
-    fine = probe_graphs(stronger, graphs).graph_colours
-    coarse = (
-        [0] * len(graphs) if weaker is None else probe_graphs(weaker, graphs).graph_colours.tolist()
-    )
-    groups: dict[tuple[int, int], list[int]] = {}
-    for i, graph in enumerate(graphs):
-        groups.setdefault((len(graph), coarse[i]), []).append(i)
-    for _, same_size in groupby(sorted(groups.items()), key=lambda group: group[0][0]):
-        split = [
-            (graphs[i], graphs[j])
-            for _, members in same_size
-            for i, j in combinations(members, 2)
-            if fine[i] != fine[j]
-        ]
-        # A pair whose graphs have names, which a reader knows, goes first.
-        yield from sorted(split, key=lambda pair: sum(graph_name(g) is None for g in pair))
 
 
 def _graph6(matrix: Adjacency) -> str:
@@ -216,13 +195,17 @@ class Pool:
     graphs: tuple[Adjacency, ...]  # the graphs
     pairs: tuple[Pair, ...] | None = None  # the pairs; all of one size where None
 
+    def listed(self) -> list[tuple[Adjacency, Adjacency]]:
+        """The graphs of the pairs."""
+        return [(self.graphs[i], self.graphs[j]) for i, j in self.pairs or ()]
+
     def wl(self, test: WLTest) -> Classes:
         return _wl_classes(self, test)
 
     def split(self, coarse: Classes, fine: Classes) -> Iterator[Pair]:
         """Pairs that are one class of the first and two of the second."""
         if self.pairs is not None:
-            yield from (p for p in self.pairs if _apart(p, fine) and not _apart(p, coarse))
+            yield from (p for p in self.pairs if _separated(p, fine) and not _separated(p, coarse))
             return
         groups: dict[tuple[int, int], list[int]] = {}
         for index, graph in enumerate(self.graphs):
@@ -231,7 +214,7 @@ class Pool:
             pair
             for members in groups.values()
             for pair in combinations(members, 2)
-            if _apart(pair, fine)
+            if _separated(pair, fine)
         ]
         yield from sorted(pairs, key=self._sort_key)
 
@@ -241,7 +224,7 @@ class Pool:
         return len(self.graphs[pair[0]]), nameless
 
 
-def _apart(pair: Pair, classes: Classes) -> bool:
+def _separated(pair: Pair, classes: Classes) -> bool:
     return bool(classes[pair[0]] != classes[pair[1]])
 
 
@@ -282,16 +265,6 @@ def all_graphs(nodes: int) -> Pool:
     return Pool(f"all {len(graphs):,} graphs of at most {nodes} nodes", graphs)
 
 
-class Probe(Protocol):
-    """Something that tells graphs apart."""
-
-    def classes(self, pool: Pool) -> Classes | None:
-        """One class per graph; None where it cannot be decided."""
-
-    def confirmed(self, first: Adjacency, second: Adjacency, apart: bool) -> str | None:
-        """Why two graphs are told apart, or are not; None if the exact check disagrees."""
-
-
 @dataclass(frozen=True)
 class WordProbe:
     """The words of a grammar, exactly."""
@@ -299,14 +272,16 @@ class WordProbe:
     grammar: Grammar
 
     def classes(self, pool: Pool) -> Classes | None:
+        """One class per graph; None where it cannot be decided."""
         try:
             return _word_classes(self.grammar, pool, registered_operations())
         except G2N2Error:
             return None
 
-    def confirmed(self, first: Adjacency, second: Adjacency, apart: bool) -> str | None:
+    def confirmed(self, first: Adjacency, second: Adjacency, separated: bool) -> str | None:
+        """Why two graphs are told apart, or are not; None if the exact check disagrees."""
         separation = separate(self.grammar, first, second)
-        if not apart:
+        if not separated:
             return "" if separation.verdict == "same" else None
         if not separation.different:
             return None
@@ -332,23 +307,28 @@ class ColourProbe:
     # what stands there after the last round, where that differs
     last_functions: Mapping[Sort, Mixing] | None = None
     inputs: Inputs = "values"  # how the first round reads the terminals
+    trunk: int = 0  # rounds before the marks
+    leafless: bool = False  # whether it tells apart only graphs without vertices of one neighbour
+    # whether the test bounds from above what cannot be evaluated itself
+    only_merges: bool = False
 
     @cached_property
-    def _known(self) -> dict[Pool, GrammarColours]:
+    def _by_pool(self) -> dict[Pool, GrammarColours]:
         return {}
 
     def colours(self, pool: Pool) -> GrammarColours:
         """What the test gives."""
-        if pool not in self._known:
-            self._known[pool] = grammar_test(
+        if pool not in self._by_pool:
+            self._by_pool[pool] = grammar_test(
                 self.grammar,
                 pool.graphs,
                 rounds=self.rounds,
                 functions=self.functions,
                 last_functions=self.last_functions,
                 inputs=self.inputs,
+                trunk=self.trunk,
             )
-        return self._known[pool]
+        return self._by_pool[pool]
 
     def classes(self, pool: Pool) -> Classes | None:
         try:
@@ -357,26 +337,19 @@ class ColourProbe:
             return None
         return classes
 
-    def confirmed(self, first: Adjacency, second: Adjacency, apart: bool) -> str | None:
-        if not apart or self.words is None:
+    def confirmed(self, first: Adjacency, second: Adjacency, separated: bool) -> str | None:
+        leaves = any((graph.sum(0) == 1).any() for graph in (first, second))
+        if separated and (self.only_merges or (self.leafless and leaves)):
+            return None
+        if not separated or self.words is None:
             return ""
         try:
-            return WordProbe(self.words).confirmed(first, second, apart) or ""
+            return WordProbe(self.words).confirmed(first, second, separated) or ""
         except G2N2Error:
             return ""
 
 
-@dataclass(frozen=True, eq=False)
-class BoundProbe:
-    """A grammar that cannot be evaluated, bounded from above by a test: only merges are certain."""
-
-    bound: ColourProbe
-
-    def classes(self, pool: Pool) -> Classes | None:
-        return self.bound.classes(pool)
-
-    def confirmed(self, first: Adjacency, second: Adjacency, apart: bool) -> str | None:
-        return None if apart else self.bound.confirmed(first, second, apart)
+Probe = WordProbe | ColourProbe
 
 
 def witness(
@@ -394,7 +367,7 @@ def witness(
         if tried >= MAX_CONFIRMED_PAIRS:
             break
         first, second = pool.graphs[i], pool.graphs[j]
-        why = probe.confirmed(first, second, apart=more)
+        why = probe.confirmed(first, second, separated=more)
         if why is None:
             continue
         verbs = ("tells apart", "merges") if more else ("merges", "tells apart")

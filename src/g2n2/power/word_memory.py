@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import GrammarError
+from ..grammars.layered_grammar import LayeredGrammar
 from ..grammars.rules import Rule
 from ..graphs import Adjacency
 from ..language.modular import Residues, combined, contracted, product, reduced, residue_matrix
@@ -24,9 +25,7 @@ from ..language.operations import OPERATIONS
 from ..language.signatures import Contraction
 from ..language.sorts import Sort
 from ..language.terms import Apply, Hole, Leaf, MarkSum, Number, Term, holes
-from .layered_grammar import LayeredGrammar
 
-Supports = Sequence[tuple[str, Term]]
 Marks = tuple[str, ...]
 """The names of the marks in scope, the outermost first."""
 
@@ -41,14 +40,18 @@ class Stack:
     def __init__(
         self,
         graphs: Sequence[Adjacency],
-        supports: Supports,
+        supports: Sequence[tuple[str, Term]],
         prime: int,
         marks: Marks = (),
+        matrices: Mapping[str, Residues] | None = None,
     ) -> None:
+        """`matrices` are the values of named leaves, A among them, where they are known already."""
         self.prime, self.count, self.nodes = prime, len(graphs), len(graphs[0])
         self.marks = marks
-        matrices = [residue_matrix(graph, prime, "A") for graph in graphs]
-        self.matrices: dict[str, Residues] = {"A": np.stack(matrices)[None]}
+        if matrices is None:
+            adjacency = [residue_matrix(graph, prime, "A") for graph in graphs]
+            matrices = {"A": np.stack(adjacency)[None]}
+        self.matrices: dict[str, Residues] = dict(matrices)
         for name, definition in supports:
             self.matrices[name] = self.values(definition, ())
 
@@ -59,14 +62,15 @@ class Stack:
     def _axes(self, sort: Sort) -> tuple[int, ...]:
         return tuple(self.nodes if axis == "n" else 1 for axis in sort.axes)
 
-    def values(self, body: Term, arguments: Sequence[Residues], scope: int = 0) -> Residues:
-        """Evaluate a body whose variables, left to right, have the given values.
-
-        `scope` is that of the rule's head.
-        """
-        value = self._value(body, iter(arguments), self.marks[:scope])
+    def values(self, body: Term, arguments: Sequence[Residues], marks: Marks = ()) -> Residues:
+        """Evaluate a body inside marks; its variables, left to right, have the given values."""
+        value = self._value(body, iter(arguments), marks)
         words = max((len(argument) for argument in arguments), default=1)
-        return np.broadcast_to(value, (words, *self.shape(body.sort.within(scope))))
+        return np.broadcast_to(value, (words, *self.shape(body.sort.within(len(marks)))))
+
+    def applied(self, rule: Rule, arguments: Sequence[Residues]) -> Residues:
+        """What a rule makes of the values of its variables."""
+        return self.values(rule.body, arguments, self.marks[: rule.head.scope])
 
     def _value(self, term: Term, arguments: Iterator[Residues], marks: Marks = ()) -> Residues:
         """The value of a part inside the given marks, which may be fewer than its own leaves."""
@@ -137,12 +141,7 @@ class Stack:
         return diagonal if name == "I" else 1.0 - diagonal
 
     def pull_back(
-        self,
-        body: Term,
-        arguments: Sequence[Residues],
-        dual: Residues,
-        target: int,
-        marks: Marks = (),
+        self, body: Term, arguments: Sequence[Residues], dual: Residues, target: int, marks: Marks
     ) -> Residues:
         """Turn a functional of the body's value into one of its variable number `target`.
 
@@ -207,13 +206,13 @@ class RuleApplication:
         """How many words it makes; a constant is one."""
         return len(self.coefficients[0]) if self.coefficients else 1
 
-    def some(self, part: slice) -> RuleApplication:
+    def run(self, part: slice) -> RuleApplication:
         """A run of the q applications."""
         return RuleApplication(self.rule, tuple(rows[part] for rows in self.coefficients))
 
     def only(self, index: int) -> RuleApplication:
         """One of the q applications."""
-        return self.some(slice(index, index + 1))
+        return self.run(slice(index, index + 1))
 
 
 class Origin(NamedTuple):
@@ -262,7 +261,7 @@ class WordMemory:
     def parts(self, application: RuleApplication) -> Iterator[RuleApplication]:
         """Cut an application into runs of at most `batch_size` words."""
         for start in range(0, application.count, self.batch_size):
-            yield application.some(slice(start, start + self.batch_size))
+            yield application.run(slice(start, start + self.batch_size))
 
     def apply(self, applications: Sequence[RuleApplication]) -> list[Batch]:
         """The values of rules applied to combinations of elements, `[q, g, …]` per stack.
@@ -286,9 +285,7 @@ class WordMemory:
             values = combined(np.concatenate(parts), elements, self.prime)
             arguments[sort] = iter(np.split(values, [*accumulate(map(len, parts))][:-1]))
         return [
-            stack.values(
-                a.rule.body, [next(arguments[sort]) for sort in a.rule.holes], a.rule.head.scope
-            )
+            stack.applied(a.rule, [next(arguments[sort]) for sort in a.rule.holes])
             for a in applications
         ]
 
@@ -360,11 +357,11 @@ def stacked(
     for index, graph in enumerate(graphs):
         large = 4 * len(graph) ** (2 + grammar.scope) > BATCH_ENTRIES
         groups[len(graph), index if large else -1].append(index)
-    places: dict[int, tuple[int, int]] = {}
+    where: dict[int, tuple[int, int]] = {}
     for number, group in enumerate(groups.values()):
-        places |= {index: (number, place) for place, index in enumerate(group)}
+        where |= {index: (number, position) for position, index in enumerate(group)}
     stacks = [
         Stack([graphs[index] for index in group], grammar.supports, prime, grammar.marks)
         for group in groups.values()
     ]
-    return stacks, [places[index] for index in range(len(graphs))]
+    return stacks, [where[index] for index in range(len(graphs))]

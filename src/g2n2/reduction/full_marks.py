@@ -226,8 +226,8 @@ def rules_by_scope(grammar: Grammar) -> tuple[Grammar, Grammar]:
     parts: tuple[list[Rule], list[Rule]] = ([], [])
     for rule in grammar.all_rules:
         scope = rule.head.scope
-        own = scope < 2 and is_plain(rule.body) and all(h.scope == scope for h in rule.holes)
-        if own:
+        closed = scope < 2 and is_plain(rule.body) and all(h.scope == scope for h in rule.holes)
+        if closed:
             body = unprimed(rule.body, grammar.marks[:scope], 1)
             parts[scope].append(Rule(rule.head.plain, body))
     return _pair(grammar, parts)

@@ -142,8 +142,8 @@ class _FullLaws(Laws):
         require(len(words) == (kind in ("absorb", "return")), f"{name}: wrong number of words")
         for word in words:
             sort: Sort = V if kind == "absorb" else term.sort
-            known = word.sort == sort and self.judge.is_word(word, sort)
-            require(known, f"{name}: {word} is no word")
+            derivable = word.sort == sort and self.judge.is_word(word, sort)
+            require(derivable, f"{name}: {word} is no word")
         v, w, m = opaque_leaf(V, 0), opaque_leaf(V, 1), opaque_leaf(M, 0)
         match kind:
             case "unit":
@@ -177,7 +177,7 @@ def check_words(
     names, marks = mark_names(larger, where), mark_names(smaller, where)
     require(len(marks) == 1 >= len(names), f"{where}: one mark is expected")
     owed: tuple[list[Rule], list[Rule]] = ([], [])
-    known: tuple[list[Rule], list[Rule]] = ([], [])
+    present: tuple[list[Rule], list[Rule]] = ([], [])
     for head, body in larger:
         scope = head.scope
         if isinstance(body, MarkSum):
@@ -196,13 +196,13 @@ def check_words(
         if head.scope <= 1 and not isinstance(body, Hole | MarkSum):
             require_plain(body, where)
             if all(h.scope == head.scope for h in holes(body)):
-                known[head.scope].append((head.plain, unprimed(body, marks[: head.scope], 1)))
+                present[head.scope].append((head.plain, unprimed(body, marks[: head.scope], 1)))
     count = 0
     for scope, part in enumerate(("outside", "inside")):
         keys(proof[part], _PROOF_KEYS, f"{where}, {part}")
         exact = proof[part]["form"] == "exact" and proof[part]["transpose_lemma"] is False
         require(exact, f"{where}, {part}: words have to be words")
         rules = list(dict.fromkeys(owed[scope]))
-        judge = Judge(rules, known[scope], "exact", assume, False, declared)
+        judge = Judge(rules, present[scope], "exact", assume, False, declared)
         count += judge.check_all(proof[part]["obligations"], "pair", f"{where}, {part}")
     return count

@@ -287,9 +287,9 @@ class LawFinder:
             options.append(tuple((V, end) for end in ends))
         for option in options:
             words = [self._word(need) for need in option]
-            found = tuple(word for word in words if word is not None)
-            if len(found) == len(words):
-                return self._witness(obligation, (), found)
+            words_found = tuple(word for word in words if word is not None)
+            if len(words_found) == len(words):
+                return self._witness(obligation, (), words_found)
         return None
 
     def _returned(self, obligation: Obligation) -> SimulationWitness | None:

@@ -291,9 +291,9 @@ def _smallest_marked(grammar: Grammar, assume: Assumption, level: Level) -> Simu
     marks = grammar.marks or ("v",)
     for products in (False, True):
         smaller = with_marks(reduced.smaller if reduced else inner, marks, products)
-        found = link(grammar, smaller, assume, level)
-        if found is not None and cost(smaller) < cost(grammar):
-            return found
+        simulation = link(grammar, smaller, assume, level)
+        if simulation is not None and cost(smaller) < cost(grammar):
+            return simulation
     return None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import figures
 from ..described import Described, some
 from ..errors import DataError, LoweringError
 from ..graphs import GraphLike, adjacency
@@ -17,7 +18,6 @@ from ..language.evaluation import evaluate
 from ..language.parsing import parse
 from ..language.sorts import M
 from ..language.terms import Term
-from ..power.table import check_plot
 from .laplacians import Laplacian, laplacian
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _apart(values: Array) -> float:
 
 def spectrum_axes(path: str | Path, laplacian: str) -> tuple[Any, Any]:
     """A figure with one axis over the eigenvalues; refused before if it could not be written."""
-    check_plot(Path(path))
+    figures.check_plot(Path(path))
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")
@@ -258,9 +258,4 @@ def save_figure(figure: Any, axis: Any, path: str | Path, legend: bool) -> Path:
     """Write a figure of `spectrum_axes`; the ending of the path chooses the format."""
     if legend:
         axis.legend(fontsize=8, frameon=False)
-    target = Path(path)
-    try:
-        figure.savefig(target)
-    except (OSError, ValueError) as fault:
-        raise DataError(f"cannot write {target}: {fault}") from None
-    return target
+    return figures.save_figure(figure, Path(path))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError
-from ..validation import Int, check
+from ..validation import Int, check, read_as
 from .setup import Parts
 from .task import Scores, Task, Values
 from .training_range import Range, TrainingRange, joined, spread
@@ -37,15 +37,6 @@ BINS = 15
 SLACK = 0.01
 """Of the training range: a prediction that leaves it by less says nothing."""
 FORMAT = 1
-SHAPE = {
-    "format": Int(FORMAT, FORMAT),
-    "columns": [str],
-    "validation": [Int()],
-    "errors": [[float]],
-    "temperatures": [float],
-    "predictions": [[float]],
-    "training": {},
-}
 
 Reliability = Scores
 Labels = np.ndarray[Any, np.dtype[np.int64]]
@@ -109,11 +100,12 @@ class Calibration:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], task: Task, source: object) -> Calibration:
         """From a file's content; a DataError if it is damaged, of another run or too new."""
-        check(content, {"format": Int()}, "calibration", source)
+        check(content, {"format": Int(1)}, "calibration", source)
         if content["format"] > FORMAT:
             raise DataError(f"{source} was written by a newer g2n2: upgrade")
-        check(content, SHAPE, "calibration", source)
-        names = [column.name for column in task.columns]
+        read: Calibration = read_as(cls, content, "calibration", source)
+        TrainingRange.from_dict(content["training"], source)
+        names = tuple(column.name for column in task.columns)
         of_numbers = task.kind == "regression"
         lengths = {
             "validation": len(names),
@@ -121,30 +113,23 @@ class Calibration:
             "temperatures": len(names) * (not of_numbers),
             "predictions": len(names) * of_numbers,
         }
-        wrong = [name for name, count in lengths.items() if len(content[name]) != count]
-        for count, errors in zip(content["validation"], content["errors"], strict=False):
+        wrong = [name for name, count in lengths.items() if len(getattr(read, name)) != count]
+        for count, errors in zip(read.validation, read.errors, strict=False):
             kept = min(count, KEPT_ERRORS)
-            if len(errors) != kept or errors != sorted(errors) or min(errors, default=0) < 0:
+            if len(errors) != kept or [*errors] != sorted(errors) or min(errors, default=0) < 0:
                 wrong.append("errors")
-        if any(not COLDEST <= t <= HOTTEST for t in content["temperatures"]):
+        if any(not COLDEST <= t <= HOTTEST for t in read.temperatures):
             wrong.append("temperatures")
-        if any(len(pair) != 2 or pair[0] > pair[1] for pair in content["predictions"]):
+        if any(low > high for low, high in read.predictions):
             wrong.append("predictions")
-        if content["columns"] != names:
+        if read.columns != names:
             wrong.append("columns")
         if wrong:
             raise DataError(
                 f"{source} is damaged: its {wrong[0]} do not fit the targets "
                 f"{', '.join(names)}; restore it from a copy"
             )
-        return cls(
-            tuple(names),
-            tuple(content["validation"]),
-            tuple(tuple(errors) for errors in content["errors"]),
-            tuple(content["temperatures"]),
-            tuple((low, high) for low, high in content["predictions"]),
-            TrainingRange.from_dict(content["training"], source),
-        )
+        return read
 
     def half_widths(self, interval: float = INTERVAL) -> Values:
         """`[T]` half-widths at a level in (0, 1); infinite with too few validation rows."""

@@ -1,4 +1,4 @@
-"""Settings of a run: recipes, `RunConfig`, and how files and the command line are merged."""
+"""Settings of a run: `RunConfig`, and how files and the command line are merged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from ..compiler.presets import MODERN_BEFORE, PairNorm
 from ..errors import DataError
@@ -19,6 +19,7 @@ from ..grammars.grammar import Grammar
 from ..grammars.rules import ARROWS
 from ..input_files import read_text_file
 from ..validation import MOST_LAYERS, MOST_WEIGHTS, MOST_WIDTH
+from .recipes import Recipe, find_recipe
 
 OVERRIDES = ("width", "batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
 """Settings of a run that replace those of its recipe."""
@@ -51,99 +52,10 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "device": ("auto", "cpu", "cuda"),
     "precision": ("32", "tf32", "bf16", "64"),
 }
-SMALLEST_BATCH = 8
 CHANGEABLE = ("device", "devices", "minutes")
 """Settings a user may change when a run is resumed."""
 FREE = ("data", "minutes", "device", "devices", "threads", "checkpoint_seconds")
 """Settings that may differ between a run and its checkpoint."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to train: optimiser, schedule and defaults.
-
-    Attributes:
-        schedule: `plateau` multiplies the rate by `factor` when validation stalls for `patience`
-            epochs and stops at `least_rate`; `cosine` warms up and falls to zero.
-        cpu_width: The width of a grammar with matrices on a CPU; `cpu_rate` is the learning rate of
-            that narrower network.
-        least_steps: Least steps of an epoch; the default batch is halved until it is reached.
-        cpu_visits: Epochs times training graphs of such a run: with more graphs there are fewer
-            epochs, down to `cpu_epochs`; 0 for as many epochs as elsewhere.
-        warmup: Share of all steps in which the rate rises.
-        clip: Largest gradient norm; 0 for none.
-        normalise: Whether targets are scaled to mean 0 and deviation 1.
-
-    The other fields are defaults of the settings of `RunConfig` with the same name.
-    """
-
-    name: str
-    optimiser: Literal["adam", "adamw"] = "adam"
-    rate: float = 1e-3
-    schedule: Literal["plateau", "cosine"] = "plateau"
-    width: int = 64
-    cpu_width: int = 64
-    cpu_rate: float = 1e-3
-    batch: int = 32
-    least_steps: int = 0
-    epochs: int = 200
-    cpu_visits: int = 0
-    cpu_epochs: int = 1
-    decay: float = 0.0
-    warmup: float = 0.05
-    factor: float = 0.9
-    patience: int = 4
-    least_rate: float = 1e-6
-    ema: float = 0.0
-    clip: float = 0.0
-    normalise: bool = False
-    dropout: float = 0.0
-    distance: tuple[str, ...] = ("raw",)
-    preset: str = "paper"
-
-    def sizes(self, train: int, costly: bool) -> dict[str, Any]:
-        """What a run with so many training graphs does not set; `costly`: matrices on a CPU."""
-        batch, epochs = self.batch, self.epochs
-        while batch > SMALLEST_BATCH and train < batch * self.least_steps:
-            batch //= 2
-        if costly and self.cpu_visits:
-            epochs = min(epochs, max(self.cpu_epochs, round(self.cpu_visits / train)))
-        width, rate = (self.cpu_width, self.cpu_rate) if costly else (self.width, self.rate)
-        return {"width": width, "rate": rate, "batch": batch, "epochs": epochs}
-
-
-RECIPES: dict[str, Recipe] = {
-    "paper": Recipe("paper"),  # the released script's settings; the paper states none
-    "modern": Recipe(
-        "modern",
-        optimiser="adamw",
-        schedule="cosine",
-        cpu_width=32,
-        cpu_rate=2e-3,
-        batch=128,
-        least_steps=40,
-        epochs=100,
-        cpu_visits=48_000,
-        cpu_epochs=40,
-        decay=1e-4,
-        ema=0.999,
-        clip=1.0,
-        normalise=True,
-        distance=("raw", "square", "rbf16"),
-        preset="modern",
-    ),
-}
-_EARLIER = {
-    MODERN_BEFORE: replace(
-        RECIPES["modern"],
-        name=MODERN_BEFORE,
-        preset=MODERN_BEFORE,
-        cpu_width=64,
-        cpu_rate=1e-3,
-        least_steps=16,
-        cpu_visits=0,
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -253,11 +165,8 @@ class RunConfig:
 
     def effective_recipe(self) -> Recipe:
         """The recipe with this run's settings in it."""
-        known = RECIPES | _EARLIER
-        if self.recipe not in known:
-            raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(known)}")
         given = {name: value for name in OVERRIDES if (value := getattr(self, name)) is not None}
-        return replace(known[self.recipe], **given)
+        return replace(find_recipe(self.recipe), **given)
 
     def checked(self) -> RunConfig:
         """The config itself; a DataError if a run cannot have these settings."""
@@ -266,10 +175,8 @@ class RunConfig:
         widths = self.decision or ()
         limits = [(name, settings[name], *ends) for name, ends in RANGES.items()]
         limits += [("a width in decision", one, 1, MOST_WIDTH) for one in widths]
-        for name, value, least, most in (
-            *limits,
-            ("the number of decision layers", len(widths), 0, MOST_LAYERS),
-        ):
+        limits += [("the number of decision layers", len(widths), 0, MOST_LAYERS)]
+        for name, value, least, most in limits:
             if not least <= value <= most:
                 bound = f"at most {most}" if value >= least else f"at least {least}"
                 raise DataError(f"{name} must be {bound}, got {value}")

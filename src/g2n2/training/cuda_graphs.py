@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeGuard
@@ -23,18 +24,16 @@ from ..data.batching import row_batches
 from ..data.capacities import Capacity, capacities, capacity_of, largest_capacity
 from ..data.graph_set import Ints
 from ..data.store import GraphStore
-from ..nn.half_precision_weights import Copies
+from ..nn.half_precision_weights import Copies, OnInputs
 from ..nn.model import GrammarGNN
-from ..nn.on_tensors import OnInputs
 from ..nn.recorder import Recorder
 from ..ops.packing import PADDED_NODES
 from ..ops.precision import dot_precision
 from ..ops.side_stream import side_stream
-from ..ops.tiled_rules import TILED_NODES
-from .optimiser import Average, FlatOptimizerStep, init_optimiser_state
+from ..ops.tiling import TILED_NODES
+from .optimiser import FlatOptimizerStep, Learner, init_optimiser_state
 from .precompute import SHARE, InputRows, same_graphs
 from .processes import free_cached_memory, out_of_memory
-from .task import Task
 
 WASTE = 2.0
 """Padded blocks of a batch may have this many times the pairs there are."""
@@ -98,40 +97,30 @@ class _Replayed:
 
 
 class GraphedStep(_Replayed):
-    """Takes optimiser steps by replaying CUDA graphs.
+    """Takes the steps of a learner by replaying CUDA graphs.
 
-    The optimiser is an Adam or AdamW with `capturable` set and tensors for learning rates; the
-    store has scaled targets.
+    Its optimiser is an Adam or AdamW with `capturable` set and tensors for learning rates.
     """
 
-    def __init__(
-        self,
-        model: GrammarGNN,
-        optimiser: torch.optim.Optimizer,
-        average: Average,
-        store: GraphStore,
-        task: Task,
-        batch: int,
-        clip: float,
-        dtype: torch.dtype | None,
-    ) -> None:
-        inputs = InputRows(model, store, dtype)
+    def __init__(self, learner: Learner) -> None:
+        model, batch = learner.model, learner.batch
+        assert isinstance(model, GrammarGNN), "only networks of a grammar are recorded"
+        inputs = InputRows(model, learner.store, torch.bfloat16 if learner.half else None)
         copies = inputs.copies(training=True)
-        rooms = capacities(store.graphs.sizes, batch, copies=copies)
+        rooms = capacities(learner.store.graphs.sizes, batch, copies=copies)
         super().__init__(model, inputs, batch, rooms, copies, more=2)
-        self.optimiser, self.average, self.task, self.clip = optimiser, average, task, clip
-        self.products = dot_precision()
+        self.learner, self.key = learner, cache_key(learner)
         self.rate, self.blend = self.told[batch + 1 :].view(torch.float64).unbind()
         self.share = torch.zeros((), device=self.device)
         self.results = torch.zeros(2, device=self.device)
         self.loss, self.norm = self.results.unbind()
-        self.weights = list(model.parameters())
+        self.weights = learner.weights
         self.flat: FlatOptimizerStep | None = None
         self.side: torch.cuda.Stream | None = None
 
     def step(self, indices: Ints, rate: float, number: int) -> tuple[Tensor, Tensor]:
         """Take step `number`, from 1, on these graphs; returns loss sum and gradient norm."""
-        capacity = self._tell(indices, rate, 1.0 - self.average.keep(number))
+        capacity = self._tell(indices, rate, 1.0 - self.learner.average.keep(number))
         if capacity in self.recorder.graphs:
             self.recorder.graphs[capacity].replay()
         else:
@@ -143,10 +132,33 @@ class GraphedStep(_Replayed):
         """Whether a recording that serves others too has room for these graphs."""
         return self.fitting(indices) is not None
 
-    def same(self, task: Task, batch: int, clip: float, dtype: torch.dtype | None) -> bool:
-        """Whether these are its settings."""
-        mine = (self.task, self.batch, self.clip, self.dtype, self.products)
-        return mine == (task, batch, clip, dtype, dot_precision())
+    def serves(self, learner: Learner) -> bool:
+        """Whether what is recorded fits another learner, up to the values of tensors."""
+        mine, theirs = self.inputs.store.graphs, learner.store.graphs
+        recorded = bool(self.recorder.graphs) and self.key == cache_key(learner)
+        return recorded and same_graphs(mine, theirs)
+
+    @torch.no_grad()
+    def take_over(self, learner: Learner) -> None:
+        """Take the steps of another learner, whose weights get the recorded tensors.
+
+        Cross-validation folds differ in their training graphs and initial weights; everything
+        recorded is the same. The values of the next weights, of their optimiser and average are
+        copied into the recorded tensors.
+        """
+        before, optimiser, average = self.learner, learner.optimiser, learner.average
+        init_optimiser_state(optimiser, learner.weights)
+        for recorded_weight, weight in zip(self.weights, learner.weights, strict=True):
+            weight.data = recorded_weight.data.copy_(weight.data)
+            buffers, state = before.optimiser.state[recorded_weight], optimiser.state[weight]
+            for name in state.keys() & buffers.keys():  # a weight without gradients may have none
+                state[name] = buffers[name].copy_(state[name])
+        for index, values in enumerate(average.shadow):
+            average.shadow[index] = before.average.shadow[index].copy_(values)
+        self.learner = replace(before, store=learner.store)  # the store before takes memory
+        self.inputs.read_targets(learner.store)
+        self.copies.refresh()
+        self.network.train()  # what is recorded later is a training step too
 
     def _record(self, capacity: Capacity) -> None:
         """Record the step and take it; nothing else is learned."""
@@ -169,24 +181,15 @@ class GraphedStep(_Replayed):
 
     def _flatten(self) -> FlatOptimizerStep:
         """Flatten the weights that have gradients, with their optimiser state and average."""
-        init_optimiser_state(self.optimiser, self.weights)
+        init_optimiser_state(self.learner.optimiser, self.weights)
         halves, copies = self.copies.used()
         others = [weight for weight in self.weights if weight.grad is not None]
-        return FlatOptimizerStep(
-            halves,
-            others,
-            copies,
-            self.optimiser,
-            self.average,
-            self.clip,
-            self.share,
-            self.norm,
-        )
+        return FlatOptimizerStep(halves, others, copies, self.learner, self.share, self.norm)
 
     def _whole(self, capacity: Capacity) -> None:
         """The recorded step, from the indices to the averaged weights."""
         self.share.copy_(self.blend)
-        for group in self.optimiser.param_groups:
+        for group in self.learner.optimiser.param_groups:
             group["lr"].copy_(self.rate)
         total = self._backward(capacity)
         if self.flat is not None:
@@ -198,12 +201,12 @@ class GraphedStep(_Replayed):
     def _backward(self, capacity: Capacity) -> Tensor:
         """Gradients of the mean loss; returns the sum of the losses."""
         outputs, targets = self._forward(capacity)
-        if self.task.kind == "regression" and self.inputs.by_kernels:
-            from ..ops.absolute_error.triton import mean_absolute_error
+        if self.learner.task.kind == "regression" and self.inputs.by_kernels:
+            from ..ops.absolute_error import mean_absolute_error
 
             mean, total = mean_absolute_error(outputs, targets)
         else:
-            total, known = self.task.loss(outputs, targets)
+            total, known = self.learner.task.loss(outputs, targets)
             mean = total / known.clamp(min=1)
         with side_stream(self.side):
             mean.backward()  # type: ignore[no-untyped-call]
@@ -212,10 +215,10 @@ class GraphedStep(_Replayed):
     def _plain_step(self) -> None:
         """`FlatOptimizerStep`, operation by operation."""
         self.copies.give_gradients()
-        self.norm.copy_(nn.utils.clip_grad_norm_(self.weights, self.clip or math.inf))
-        self.optimiser.step()
+        self.norm.copy_(nn.utils.clip_grad_norm_(self.weights, self.learner.clip or math.inf))
+        self.learner.optimiser.step()
         self.copies.refresh()
-        self.average.blend(self.share)
+        self.learner.average.blend(self.share)
 
     def _forget(self) -> None:
         for weight in (*self.weights, *self.copies.leaves):
@@ -231,7 +234,7 @@ class GraphedOutputs(_Replayed):
     def __init__(self, model: GrammarGNN, inputs: InputRows, indices: Ints) -> None:
         sizes, copies = inputs.store.graphs.sizes[indices], inputs.copies(training=False)
         mine = None if copies is None else copies[indices]
-        batches = row_batches(sizes, *AT_ONCE, mine)
+        batches = row_batches(sizes, *AT_ONCE, _innermost(mine))
         largest = largest_capacity(sizes, batches, mine)
         super().__init__(model, inputs, max(map(len, batches)), (largest,), copies)
         self.places = [weight.data_ptr() for weight in model.parameters()]
@@ -251,7 +254,7 @@ class GraphedOutputs(_Replayed):
         self.network.eval()
         offsets = self.inputs.offsets[self.inputs.letters["targets"]]
         sizes, copies = self._rows(indices)
-        for chosen in row_batches(sizes, self.batch, AT_ONCE[1], copies):
+        for chosen in row_batches(sizes, self.batch, AT_ONCE[1], _innermost(copies)):
             graphs = indices[chosen]
             capacity = self._tell(graphs)
             work = partial(self._work, capacity)
@@ -262,6 +265,11 @@ class GraphedOutputs(_Replayed):
     def _work(self, capacity: Capacity) -> None:
         self.copies.refresh()
         self.results[capacity], _ = self._forward(capacity)
+
+
+def _innermost(copies: Ints | None) -> Ints | None:
+    """`[G]` copies of each graph that the layers compute."""
+    return None if copies is None else copies[:, -1]
 
 
 class Recorded:
@@ -277,68 +285,59 @@ class Recorded:
     outputs: GraphedOutputs | None = None
     designed: tuple[tuple[Any, ...], GraphStore] | None = None
 
+    def record_steps(self, learner: Learner) -> None:
+        """Set `step` if possible: for a grammar's network on one GPU with enough memory.
 
-def record_steps(
-    recorded: Recorded,
-    model: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    average: Average,
-    store: GraphStore,
-    task: Task,
-    batch: int,
-    clip: float,
-    half: bool,
-) -> None:
-    """Set `recorded.step` if possible: for a grammar's network on one GPU with enough memory.
-
-    Steps recorded by a run before this one are reused if they fit. `half` asks for bfloat16.
-    """
-    if not recordable(model, store) or not all(w.requires_grad for w in model.parameters()):
-        recorded.step = recorded.outputs = None
-        return
-    dtype = torch.bfloat16 if half else None
-    parts = (model, optimiser, average, store)
-    if recorded.step is not None:
-        if recorded.step.same(task, batch, clip, dtype) and is_hit(recorded.step, *parts):
-            take_over(recorded.step, *parts)
+        Steps recorded by a run before this one are reused if they fit.
+        """
+        model, store = learner.model, learner.store
+        if not recordable(model, store) or not all(w.requires_grad for w in model.parameters()):
+            self.forget_graphs()
             return
-        recorded.step = recorded.outputs = None  # its memory is needed
+        if self.step is not None:
+            if self.step.serves(learner):
+                self.step.take_over(learner)
+                return
+            self.forget_graphs()  # its memory is needed
+            free_cached_memory(store.device)
+        if not _inputs_fit(model, store):
+            return
+        try:
+            self.step = GraphedStep(learner)
+            return
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
         free_cached_memory(store.device)
-    free, _ = torch.cuda.mem_get_info(store.device)
-    if InputRows.bytes_of(model, store) > SHARE * free:
-        return
-    try:
-        recorded.step = GraphedStep(model, optimiser, average, store, task, batch, clip, dtype)
-        return
-    except RuntimeError as error:
-        if not out_of_memory(error):
-            raise
-    free_cached_memory(store.device)
 
+    def outputs_of(
+        self, model: nn.Module, store: GraphStore, indices: Ints, half: bool
+    ) -> GraphedOutputs | None:
+        """What gives a network's outputs as CUDA graphs, if possible and worth recording.
 
-def graphed_outputs(
-    recorded: Recorded | None, model: nn.Module, store: GraphStore, indices: Ints, half: bool
-) -> GraphedOutputs | None:
-    """What gives a network's outputs as CUDA graphs, if that is possible and worth recording.
-
-    Where steps are recorded, their inputs serve again. `half` asks for bfloat16.
-    """
-    if not recordable(model, store):
-        return None
-    recorded = Recorded() if recorded is None else recorded
-    if recorded.outputs is not None and recorded.outputs.serves(model, store):
-        return recorded.outputs
-    if recorded.step is not None and recorded.step.inputs.store is store:
-        inputs = recorded.step.inputs
-    elif len(indices) < WORTH:
-        return None
-    else:
-        free, _ = torch.cuda.mem_get_info(store.device)
-        if InputRows.bytes_of(model, store) > SHARE * free:
+        Where steps are recorded, their inputs serve again. `half` asks for bfloat16.
+        """
+        if not recordable(model, store):
             return None
-        inputs = InputRows(model, store, torch.bfloat16 if half else None)
-    recorded.outputs = GraphedOutputs(model, inputs, indices)
-    return recorded.outputs
+        if self.outputs is None or not self.outputs.serves(model, store):
+            if self.step is not None and self.step.inputs.store is store:
+                inputs = self.step.inputs
+            elif len(indices) < WORTH or not _inputs_fit(model, store):
+                return None
+            else:
+                inputs = InputRows(model, store, torch.bfloat16 if half else None)
+            self.outputs = GraphedOutputs(model, inputs, indices)
+        return self.outputs
+
+    def forget_graphs(self) -> None:
+        """Give up what is recorded."""
+        self.step = self.outputs = None
+
+
+def _inputs_fit(model: GrammarGNN, store: GraphStore) -> bool:
+    """Whether the inputs of all graphs take no more than their share of the free memory."""
+    free, _ = torch.cuda.mem_get_info(store.device)
+    return InputRows.bytes_of(model, store) <= SHARE * free
 
 
 def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
@@ -349,10 +348,11 @@ def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
         return False
     if not isinstance(model, GrammarGNN) or not model.packs:
         return False
-    if model.plan.marks is not None and (
-        len(model.plan.marks.names) > 1 or model.supports is not None or most > PADDED_NODES
-    ):
-        return False  # copies of copies, supports and blocks of copies take too much
+    marks = model.plan.marks
+    if marks is not None and (model.supports is not None or most > PADDED_NODES):
+        return False  # supports and blocks of copies take too much
+    if marks is not None and len(marks.names) > 1 and marks.chosen == "orbits":
+        return False  # the host finds the orbits of each marked copy
     if model.supports is not None and store.designed is None and not store.squared:
         return False  # eigenvectors wait for the host
     if any(weight.dtype != torch.float32 for weight in model.parameters()):
@@ -362,59 +362,16 @@ def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
     return most <= PADDED_NODES or most**2 <= WASTE * float((sizes**2).mean())
 
 
-def is_hit(
-    step: GraphedStep,
-    model: GrammarGNN,
-    optimiser: torch.optim.Optimizer,
-    average: Average,
-    store: GraphStore,
-) -> bool:
-    """Whether the recorded steps of a run fit another, up to the values of tensors."""
-    mine = (step.network.model, step.optimiser, step.average, step.inputs.store)
-    return (
-        bool(step.recorder.graphs)
-        and cache_key(*mine) == cache_key(model, optimiser, average, store)
-        and same_graphs(step.inputs.store.graphs, store.graphs)
-    )
-
-
-@torch.no_grad()
-def take_over(
-    step: GraphedStep,
-    model: GrammarGNN,
-    optimiser: torch.optim.Optimizer,
-    average: Average,
-    store: GraphStore,
-) -> None:
-    """Let recorded steps move the weights of another run.
-
-    Cross-validation folds differ in their training graphs and initial weights; everything recorded
-    is the same. The next run's network, optimiser and average get the recorded tensors, with their
-    state values copied into them.
-    """
-    weights = list(model.parameters())
-    init_optimiser_state(optimiser, weights)
-    for recorded_weight, weight in zip(step.weights, weights, strict=True):
-        weight.data = recorded_weight.data.copy_(weight.data)
-        buffers, state = step.optimiser.state[recorded_weight], optimiser.state[weight]
-        for name in state.keys() & buffers.keys():  # a weight without gradients may have no state
-            state[name] = buffers[name].copy_(state[name])
-    for index, values in enumerate(average.shadow):
-        average.shadow[index] = step.average.shadow[index].copy_(values)
-    step.inputs.read_targets(store)
-    step.copies.refresh()
-    step.network.train()  # what is recorded later is a training step too
-
-
-def cache_key(
-    model: GrammarGNN, optimiser: torch.optim.Optimizer, average: Average, store: GraphStore
-) -> tuple[Any, ...]:
+def cache_key(learner: Learner) -> tuple[Any, ...]:
     """Everything a recording depends on besides the values of tensors."""
+    model, optimiser, store = learner.model, learner.optimiser, learner.store
+    assert isinstance(model, GrammarGNN), "only networks of a grammar are recorded"
     groups = [
         (group["betas"], group["eps"], group["weight_decay"], len(group["params"]))
         for group in optimiser.param_groups
     ]
     dropout, size = model.readout.dropout, model.typical_size
     network = (model.plan, model.options, model.backend, str(model.supports), dropout, size)
+    steps = (type(optimiser), groups, learner.average.decay, learner.task, learner.batch)
     place = (store.distance, store.dtype, store.device)
-    return (*network, type(optimiser), groups, average.decay, *place)
+    return (*network, *steps, learner.clip, learner.half, dot_precision(), *place)

@@ -244,16 +244,16 @@ def reliability_sentences(task: Task, reliability: Reliability, what: str) -> li
         if (row := reliability.get(column.name)) is None:
             continue
         of = f"{column.name}: " if len(task.columns) > 1 else ""
-        known = counted(int(row["rows"]), what)
+        row_count = counted(int(row["rows"]), what)
         if row.get("temperature") == 1.0:  # too few validation rows to fit one
             sentences.append(
-                f"{of}on {known} the negative log-likelihood is {row['nll']:.4g}, "
+                f"{of}on {row_count} the negative log-likelihood is {row['nll']:.4g}, "
                 f"the expected calibration error {percent(row['ece'])}"
             )
         elif "temperature" in row:
             sentences.append(
                 f"{of}probabilities are calibrated by a temperature of {row['temperature']:.3g}; "
-                f"on {known} the negative log-likelihood is {row['nll']:.4g} "
+                f"on {row_count} the negative log-likelihood is {row['nll']:.4g} "
                 f"(before: {row['nll_before']:.4g}), the expected calibration error "
                 f"{percent(row['ece'])} (before: {percent(row['ece_before'])})"
             )
@@ -261,7 +261,7 @@ def reliability_sentences(task: Task, reliability: Reliability, what: str) -> li
             unit = f" {column.unit}" if column.unit else ""
             sentences.append(
                 f"{of}{percent(row['level'])} intervals (± {row['width'] / 2:.4g}{unit}) hold "
-                f"{100 * row['coverage']:.1f} % of {known}"
+                f"{100 * row['coverage']:.1f} % of {row_count}"
             )
     return sentences
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,21 +12,22 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..data.batch import PackedBatch
 from ..data.batching import ordered_batches
-from ..data.graph_set import GraphSet, Ints
-from ..data.packed_batch import PackedBatch
+from ..data.graph_set import GraphSet, Ints, ragged_rows
 from ..data.store import GraphStore
 from ..described import Described, some
 from ..errors import TrainingError
 from .calibration import INTERVAL, Calibration, Reliability
 from .checkpoint import write_whole
-from .cuda_graphs import Recorded, graphed_outputs
-from .processes import free_cached_memory, out_of_memory
+from .cuda_graphs import Recorded
+from .processes import Processes, free_cached_memory, out_of_memory
 from .setup import Parts
 from .step import batch_for
-from .task import Scores, Task, Values, metrics, with_unit
+from .task import Scores, Task, Values, metrics, row_offsets, with_unit
 
 Row = dict[str, Any]
 
@@ -34,6 +35,8 @@ AT_ONCE = {"cuda": (2048, 2**21), "cpu": (256, 2**18)}
 """Graphs in a batch, and its pairs: as QM9's largest need."""
 ID_COLUMNS = {"graph": ("id",), "node": ("id", "node"), "edge": ("id", "source", "target")}
 """Columns that identify a row, by the level of the targets."""
+NOT_PREDICTED = "not predicted: "
+"""Begins the note of a record without a prediction."""
 
 
 @torch.no_grad()
@@ -66,7 +69,7 @@ def outputs(
     half = half and store.device.type == "cuda"
     values, rows = [], []
     try:
-        replayed = graphed_outputs(recorded, model, store, indices, half)
+        replayed = (recorded or Recorded()).outputs_of(model, store, indices, half)
         parts = replayed(indices) if replayed else _in_batches(model, store, indices, half)
         for graphs, out in parts:
             out, places = _at_targets(out, store, graphs)
@@ -76,7 +79,7 @@ def outputs(
     except RuntimeError as error:
         if recorded is None or recorded.outputs is None or not out_of_memory(error):
             raise
-    recorded.outputs = recorded.step = None  # memory does not suffice for CUDA graphs
+    recorded.forget_graphs()  # memory does not suffice for them
     free_cached_memory(store.device)
     return outputs(model, store, indices, None, half)
 
@@ -118,23 +121,20 @@ def _in_batches(
 
 def _at_targets(out: Tensor, store: GraphStore, graphs: Ints) -> tuple[Tensor, Ints]:
     """Outputs for the targets of graphs, and the rows of the set's targets."""
-    if store.graphs.level == "graph":
-        return out, graphs
-    if store.graphs.level == "node":
-        return out, _rows(store.node_offsets, graphs)
+    rows = ragged_rows(row_offsets(store.graphs), graphs)
+    return (_at_edges(out, store, graphs) if store.graphs.level == "edge" else out), rows
+
+
+def _at_edges(values: Tensor, store: GraphStore, graphs: Ints) -> Tensor:
+    """Outputs of the edges, of one row for each edge or for each pair."""
     listed = store.sparse(int(store.graphs.sizes[graphs].max()))
-    return _at_edges(out, store, graphs, listed), _rows(store.edge_offsets, graphs)
-
-
-def _at_edges(values: Tensor, store: GraphStore, graphs: Ints, listed: bool) -> Tensor:
-    """Outputs of the edges; `listed` if there is one row for each edge, and not for each pair."""
     if store.graphs.directed:
         return values if listed else values[store.pair_rows(graphs)]
     # Both directions of an undirected edge get the same output.
     if not listed:
         there, back = store.pair_rows(graphs), store.pair_rows(graphs, reverse=True)
         return (values[there] + values[back]) / 2
-    rows = torch.from_numpy(_rows(store.edge_offsets, graphs)).to(values.device)
+    rows = torch.from_numpy(ragged_rows(store.edge_offsets, graphs)).to(values.device)
     counts = store.graphs.edge_counts[graphs]
     owner = torch.from_numpy(np.repeat(np.arange(len(graphs)), counts)).to(values.device)
     start, end = store.edges[:, rows]
@@ -142,10 +142,6 @@ def _at_edges(values: Tensor, store: GraphStore, graphs: Ints, listed: bool) -> 
     keys, order = ((owner * n + start) * n + end).sort()
     reverse = order[torch.searchsorted(keys, (owner * n + end) * n + start)]
     return (values + values[reverse]) / 2
-
-
-def _rows(offsets: Ints, graphs: Ints) -> Ints:
-    return np.concatenate([np.arange(offsets[g], offsets[g + 1]) for g in graphs])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,7 +152,8 @@ class Outcome(Described):
         graphs: The graphs, as the network saw them.
         task: What the values mean.
         index: Index of each row among the rows of the set's targets.
-        predicted: `[rows, out]` in units, or probabilities before calibration.
+        predicted: `[rows, out]` what the network gives, in units, or probabilities before
+            calibration; for unseen elements too, which `values` leaves out.
         calibration: Of the run; None if it has none.
         interval: The level of the intervals; 0 for none.
     """
@@ -181,25 +178,75 @@ class Outcome(Described):
 
     @property
     def values(self) -> Values:
-        """`[rows, out]` predictions in their units, or calibrated probabilities."""
+        """`[records, out]` predictions in their units, or calibrated probabilities.
+
+        In the order of the input, as `rows()`; NaN for a record that cannot be read and for a
+        molecule with an element that no training molecule has.
+        """
+        return self._by_record(self.calibrated)
+
+    @property
+    def intervals(self) -> tuple[Values, Values] | None:
+        """Lower and upper ends, each `[records, T]`; infinite with too few validation graphs.
+
+        None for classes, for a run without calibration, and for `interval=0`.
+        """
+        bounds = self._bounds
+        return None if bounds is None else (self._by_record(bounds[0]), self._by_record(bounds[1]))
+
+    @property
+    def notes(self) -> list[str]:
+        """For each record why there is no prediction, or how it is unlike the training graphs."""
+        return [row["note"] for row in self.rows()]
+
+    @property
+    def calibrated(self) -> Values:
+        """`[rows, out]` what the network gives, with calibrated probabilities."""
         if self.calibration is None:
             return self.predicted
         return self.calibration.probabilities(self.task, self.predicted)
 
     @property
-    def intervals(self) -> tuple[Values, Values] | None:
-        """Lower and upper ends, each `[rows, T]`; infinite with too few validation graphs.
-
-        None for classes, for a run without calibration, and for `interval=0`.
-        """
+    def _bounds(self) -> tuple[Values, Values] | None:
         if self.calibration is None or self.task.kind != "regression" or not self.interval:
             return None
         return self.calibration.bounds(self.predicted, self.interval)
 
     @cached_property
-    def notes(self) -> list[str]:
+    def unlike(self) -> list[str]:
         """For each row how it is unlike the training graphs; empty if it is not."""
         return [""] * len(self) if self.calibration is None else self.calibration.notes(self)
+
+    @cached_property
+    def unseen(self) -> NDArray[np.bool_]:
+        """For each row whether it is of a molecule with an element never seen in training."""
+        if self.calibration is None:
+            return np.zeros(len(self), dtype=bool)
+        elements = self.calibration.training.unseen_elements(self.graphs)
+        return np.array([bool(elements[graph]) for graph in self.owners], dtype=bool)
+
+    @property
+    def _unread(self) -> Mapping[int, str]:
+        """Why records cannot be read, by their number; none for a part of a set."""
+        everything = len(self.index) == len(self.graphs.targets)
+        return self.graphs.source.get("unread", {}) if everything else {}
+
+    @property
+    def _records(self) -> list[int]:
+        """The number of each row's graph in the input."""
+        owners: list[int] = self.owners.tolist()
+        numbers = self.graphs.source.get("rows")
+        if numbers is None or len(numbers) != len(self.graphs):  # a set put together elsewhere
+            return owners
+        return [numbers[graph] for graph in owners]
+
+    def _by_record(self, values: Values) -> Values:
+        """Values of the rows in the order of the input, with a row of NaN where there is none."""
+        order = np.argsort([*self._records, *self._unread], kind="stable")
+        missing = np.full((len(self._unread), values.shape[1]), np.nan)
+        predicted = np.where(self.unseen[:, None], np.nan, values)
+        everything: Values = np.concatenate([predicted, missing])[order]
+        return everything
 
     @property
     def reliability(self) -> Reliability:
@@ -211,54 +258,56 @@ class Outcome(Described):
 
     def facts(self) -> dict[str, str]:
         facts = {
-            "predictions": f"{len(self):,}",
+            "predictions": f"{len(self) - int(self.unseen.sum()):,}",
             "graphs": f"{len(self.graphs):,}",
             "of": self.graphs.name,
             "targets": some(column.name for column in self.task.columns),
         }
-        if unread := len(self.graphs.source.get("unread", ())):
+        if unread := len(self._unread):
             facts["not read"] = f"{unread:,}"
+        if self.unseen.any():
+            facts["unseen elements"] = f"{int(self.unseen.sum()):,}"
         return facts
 
     @property
     def owners(self) -> Ints:
         """The graph of each row."""
-        if self.graphs.level == "graph":
-            return self.index
-        nodes = self.graphs.level == "node"
-        offsets = self.graphs.node_offsets if nodes else self.graphs.edge_offsets
-        return np.searchsorted(offsets, self.index, side="right") - 1
+        return np.searchsorted(row_offsets(self.graphs), self.index, side="right") - 1
 
     def rows(self, truth: bool = False) -> list[Row]:
-        """One dict for each prediction, in the order of the input, with the user's ids.
+        """One dict for each record, in the order of the input, with the user's ids.
 
         Nodes and edges are counted from 0 within their graph. If a target has the same name as
         another column (`id`, `note`, `true a` beside a target a), its predictions are in
         `predicted NAME`. `NAME low` and `NAME high` are the ends of the interval; `note` says how
-        the graph or prediction is unlike the training graphs.
+        the graph or prediction is unlike the training graphs, and is empty if it is not.
+
+        A record that cannot be read and a molecule with an element that no training molecule has
+        get NaN, and a note that says why.
 
         Args:
-            truth: Whether to add the known targets; else a record that could not be read has a row
-                that says why.
+            truth: Whether to add the known targets. Then the rows are those that are scored: with
+                numbers for unseen elements, without records that cannot be read.
         """
-        graphs = self.graphs
-        columns = self._cells(truth)
-        ids, record_of = graphs.source.get("record_ids"), graphs.source.get("rows")
-        if record_of is not None and len(record_of) != len(graphs):
-            record_of, ids = None, None  # some graphs of a set put together elsewhere
+        graphs, columns = self.graphs, self._cells(truth)
+        ids = graphs.source.get("record_ids")
+        if len(graphs.source.get("rows", range(len(graphs)))) != len(graphs):
+            ids = None  # some graphs of a set put together elsewhere
+        nothing = {name: _nothing_like(cells) for name, cells in columns.items()}
         rows: dict[int, list[Row]] = {}
-        for number, (graph, item) in enumerate(self._items()):
-            record = graph if record_of is None else record_of[graph]
+        numbered = zip(self._records, self._items(), strict=True)
+        for number, (record, (graph, item)) in enumerate(numbered):
             graph_id = graphs.ids[graph] if graphs.ids else str(graph)
             row = {"id": graph_id if ids is None else ids[record], **item}
-            row |= {name: cells[number] for name, cells in columns.items()}
-            if self.notes[number]:
-                row["note"] = self.notes[number]
+            if self.unseen[number] and not truth:
+                row |= {**nothing, "note": f"{NOT_PREDICTED}{self.unlike[number]}"}
+            else:
+                row |= {name: cells[number] for name, cells in columns.items()}
+                row["note"] = self.unlike[number]
             rows.setdefault(record, []).append(row)
-        unread: dict[int, str] = {} if truth else graphs.source.get("unread", {})
-        for record, reason in unread.items():
+        for record, reason in ({} if truth else self._unread).items():
             record_id = str(record) if ids is None else ids[record]
-            rows[record] = [{"id": record_id, "note": f"not predicted: {reason}"}]
+            rows[record] = [{"id": record_id, **nothing, "note": f"{NOT_PREDICTED}{reason}"}]
         return [row for record in sorted(rows) for row in rows[record]]
 
     def to_csv(self, path: str | Path, truth: bool = False) -> None:
@@ -295,11 +344,11 @@ class Outcome(Described):
 
         columns = {unique("true", name): cells for name, cells in self._known_targets()}
         predicted = {
-            unique("predicted", name): cells for name, cells in self.task.table(self.values)
+            unique("predicted", name): cells for name, cells in self.task.table(self.calibrated)
         }
         if not truth:
             columns = {}
-        if (bounds := self.intervals) is None:
+        if (bounds := self._bounds) is None:
             return {**columns, **predicted}
         for number, (column, name) in enumerate(zip(self.task.columns, predicted, strict=True)):
             columns[name] = predicted[name]
@@ -327,7 +376,7 @@ def predict(
     parts: Parts,
     store: GraphStore,
     indices: Ints,
-    fabric: Any = None,
+    processes: Processes | None = None,
     recorded: Recorded | None = None,
     half: bool = False,
 ) -> Outcome:
@@ -335,18 +384,13 @@ def predict(
 
     See `outputs` for `recorded` and `half`.
     """
-    rank, world = (fabric.global_rank, fabric.world_size) if fabric is not None else (0, 1)
-    mine = indices[rank::world]
+    mine = processes.share(indices) if processes else indices
     if len(mine):
         raw, rows = outputs(model, store, mine, recorded, half)
     else:
         raw, rows = np.zeros((0, parts.task.out)), np.zeros(0, dtype=np.int64)
-    if world > 1:
-        from torch.distributed import all_gather_object
-
-        gathered: list[Any] = [None] * world
-        all_gather_object(gathered, (raw, rows))
-        raw, rows = (np.concatenate(pieces) for pieces in zip(*gathered, strict=True))
+    if processes:
+        raw, rows = map(np.concatenate, zip(*processes.gathered((raw, rows)), strict=True))
     order = np.argsort(rows)
     raw, rows = raw[order], rows[order]
     everything = np.zeros((len(parts.graphs.targets), raw.shape[1]))
@@ -368,14 +412,23 @@ def constant_guess(parts: Parts, test: Outcome) -> Scores:
 
 
 def csv_lines(rows: list[Row], columns: Sequence[str], header: bool = False) -> bytes:
-    """Rows as lines of CSV; missing cells are empty."""
+    """Rows as lines of CSV; missing cells and NaN are empty."""
     text = io.StringIO()
     table = csv.DictWriter(text, fieldnames=columns, restval="", lineterminator="\n")
     if header:
         table.writeheader()
     for row in rows:
-        table.writerow({k: f"{v:.9g}" if isinstance(v, float) else v for k, v in row.items()})
+        table.writerow({k: _cell(v) if isinstance(v, float) else v for k, v in row.items()})
     return text.getvalue().encode(errors="replace")
+
+
+def _cell(number: float) -> str:
+    return "" if np.isnan(number) else f"{number:.9g}"
+
+
+def _nothing_like(cells: list[Any]) -> Any:
+    """What a column has where there is no prediction."""
+    return float("nan") if any(isinstance(cell, float) for cell in cells) else ""
 
 
 def write_rows(path: Path, rows: list[Row], columns: Sequence[str] = ()) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ import torch
 from ..data.batch import GraphBatch
 from ..data.batching import ordered_batches
 from ..data.graph_set import GraphSet, Ints
+from ..described import counted
 from ..errors import DataError
 from ..nn.contributions import (
     AverageInput,
@@ -27,6 +28,8 @@ from .task import Values
 
 AT_ONCE = (16, 2**13)
 """Graphs in a batch, and their pairs."""
+LEAST_FOR_WORDS = 3
+"""Graphs whose outputs words can be compared with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,10 @@ class GraphContributions:
 
     Attributes:
         id: The graph's.
+        name: What is predicted: the target, or `p(target=class)`.
         value: The prediction, in the target's unit, or a probability.
+        note: How the graph is unlike the training graphs; empty if it is not.
+        unseen: Whether it has an element that no training graph has: its numbers mean nothing.
         nodes: `[n]` in the target's unit; logits for classes.
         edges: `[E]` the same of each edge. A pair without an edge, which may have a distance, is
             shared by its two nodes.
@@ -43,10 +49,25 @@ class GraphContributions:
     """
 
     id: str
+    name: str
     value: float
+    note: str
+    unseen: bool
     nodes: Values
     edges: Values
     ends: Ints
+
+    def folded(self, symbols: Sequence[str]) -> GraphContributions:
+        """Each hydrogen counts, with its bond, with the one atom it is on."""
+        nodes, edges = self.nodes.copy(), self.edges.copy()
+        hydrogen = np.array([symbol == "H" for symbol in symbols])
+        degrees = np.bincount(self.ends.ravel(), minlength=len(nodes))
+        for edge, (a, b) in enumerate(self.ends.T.tolist()):
+            for atom, near in ((a, b), (b, a)):
+                if hydrogen[atom] and degrees[atom] == 1 and not hydrogen[near]:
+                    nodes[near] += nodes[atom] + edges[edge]
+                    nodes[atom] = edges[edge] = 0.0
+        return replace(self, nodes=nodes, edges=edges)
 
 
 @dataclass(frozen=True)
@@ -81,7 +102,7 @@ class Explainer:
     def __init__(self, run: Run, target: str | None, reference: GraphSet) -> None:
         self.run, self.target = run, target_index(run, target)
         regression = run.task.kind == "regression"
-        self.scale = run.files.scaling().deviation[self.target] if regression else 1.0
+        self.scale = run.trained_on.scaling.deviation[self.target] if regression else 1.0
         self.average = AverageInput.of(batch for _, batch in self._batches(reference))
 
     def graphs(self, graphs: GraphSet) -> list[GraphContributions]:
@@ -89,8 +110,9 @@ class Explainer:
 
         Per-element values that were subtracted from the targets are no part of it.
         """
-        values = self.run.predict(graphs).values
-        found: dict[int, GraphContributions] = {}
+        outcome = self.run.predict(graphs)
+        values = outcome.calibrated
+        contributions: dict[int, GraphContributions] = {}
         for indices, batch in self._batches(graphs):
             parts = integrated_gradients(self.run.model, batch, self._outputs(batch), self.average)
             for place, index in enumerate(indices.tolist()):
@@ -107,11 +129,27 @@ class Explainer:
                 bonded[ends[0], ends[1]] = bonded[ends[1], ends[0]] = True
                 nodes = nodes + np.where(bonded, 0.0, pairs).sum(1) / 2
                 several = self.run.task.kind == "multiclass"
-                value = values[index].max() if several else values[index, self.target]
-                name = graphs.ids[index] if graphs.ids else str(index)
-                edges = pairs[ends[0], ends[1]]
-                found[index] = GraphContributions(name, float(value), nodes, edges, ends)
-        return [found[index] for index in range(len(graphs))]
+                output = int(values[index].argmax()) if several else self.target
+                contributions[index] = GraphContributions(
+                    id=graphs.ids[index] if graphs.ids else str(index),
+                    name=self.name_of(output),
+                    value=float(values[index, output]),
+                    note=outcome.unlike[index],
+                    unseen=bool(outcome.unseen[index]),
+                    nodes=nodes,
+                    edges=pairs[ends[0], ends[1]],
+                    ends=ends,
+                )
+        return [contributions[index] for index in range(len(graphs))]
+
+    def name_of(self, output: int) -> str:
+        """What an output of the network means."""
+        column = self.run.task.columns[0 if self.run.task.kind == "multiclass" else output]
+        if column.kind == "regression":
+            return column.name
+        classes = column.classes or ("0", "1")
+        chosen = classes[output if self.run.task.kind == "multiclass" else 1]
+        return f"p({column.name}={chosen})"
 
     def agreement(self, graphs: GraphSet) -> Agreement:
         """How far contributions rank the nodes as hiding them does, graph by graph."""
@@ -125,19 +163,33 @@ class Explainer:
                 correlations.append(rank_correlation(one, other))
         return Agreement(tuple(value for value in correlations if np.isfinite(value)))
 
-    def words(self, graphs: GraphSet, top: int) -> Explanation | None:
-        """The words the output follows on some graphs; None where none can be tried."""
+    def words(self, graphs: GraphSet, top: int) -> tuple[str, Explanation]:
+        """What is predicted, and the words it follows on some graphs.
+
+        Raises:
+            DataError: No words can be tried; the message says why.
+        """
         model = self.run.model
-        if not isinstance(model, GrammarGNN) or model.plan.marks or len(graphs) < 3:
-            return None
+        if not isinstance(model, GrammarGNN):
+            raise DataError(f"the baseline {self.run.config.baseline} has no grammar")
+        if model.plan.marks:
+            raise DataError("words with marks are not tried")
+        if len(graphs) < LEAST_FOR_WORDS:
+            raise DataError(f"{counted(len(graphs), 'graph')} of {LEAST_FOR_WORDS} or more")
         parts = self.run.parts_of(graphs)
         batch = make_store(self.run.config, parts.graphs, self.run.device).batch(
             np.arange(len(graphs))
         )
         names = parts.graphs.node_names
-        found = explain(model, batch, size=5, top=top, features=names)
+        explanation = explain(model, batch, size=5, top=top, features=names)
         output = 0 if self.run.task.kind == "multiclass" else self.target
-        return Explanation((found.outputs[output],), found.values, found.candidates, found.notes)
+        chosen = Explanation(
+            (explanation.outputs[output],),
+            explanation.values,
+            explanation.candidates,
+            explanation.notes,
+        )
+        return self.name_of(output), chosen
 
     def _outputs(self, batch: GraphBatch) -> torch.Tensor:
         """Which output of each graph: the target's, or that of the predicted class."""
@@ -161,7 +213,7 @@ class Explainer:
 def target_index(run: Run, target: str | None) -> int:
     """The column of a target."""
     columns = run.task.columns
-    if (level := run.files.data("level")) != "graph":
+    if (level := run.trained_on.level) != "graph":
         raise DataError(f"explain takes runs with one value a graph; this one predicts {level}s")
     names = [column.name for column in columns]
     if target is None:

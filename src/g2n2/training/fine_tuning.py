@@ -48,8 +48,8 @@ NETWORK = (
 )
 """Settings that the network to start from decides."""
 
-TABLES = (".csv", ".tsv", ".txt", ".smi", ".smiles")
-"""Of SMILES: there hydrogens are nodes if they were in the training of the network."""
+MOLECULES = (".csv", ".tsv", ".txt", ".smi", ".smiles", ".sdf", ".mol", ".xyz")
+"""Files in which hydrogens are nodes if they were in the training of the network."""
 
 Channel = tuple[str, ...]
 
@@ -87,7 +87,7 @@ class Start:
         """The config of a run that starts here; a DataError if it asks for another network."""
         plan, options = self.model.plan, self.model.options
         width = options["width"]
-        own: dict[str, Any] = {
+        inherited: dict[str, Any] = {
             **{name: getattr(self.run.config if self.run else config, name) for name in NETWORK},
             "grammar": plan.grammar.name or "given",
             "rules": rules_of(plan.grammar),
@@ -97,17 +97,17 @@ class Start:
         }
         default = {field.name: field.default for field in fields(RunConfig)}
         asked = {name: getattr(config, name) for name in NETWORK}
-        if others := [k for k, v in asked.items() if v != default[k] and v != own[k]]:
+        if others := [k for k, v in asked.items() if v != default[k] and v != inherited[k]]:
             raise DataError(
                 f"the network comes from {self.name}: leave out {', '.join(others)}, or train "
                 "from the beginning"
             )
-        if self.run is not None and self.run.files.data("positions"):
-            own["distance"] = self.run.config.effective_recipe().distance
-        if self.run is not None and config.dataset.lower().removesuffix(".gz").endswith(TABLES):
+        if self.run is not None and self.run.trained_on.positions:
+            inherited["distance"] = self.run.config.effective_recipe().distance
+        if self.run is not None and config.dataset.lower().removesuffix(".gz").endswith(MOLECULES):
             hydrogens = self.run.reading_of_training.get("hydrogens", False)
-            own["options"] = {**({"hydrogens": True} if hydrogens else {}), **config.options}
-        return replace(config, **own)
+            inherited["options"] = {**({"hydrogens": True} if hydrogens else {}), **config.options}
+        return replace(config, **inherited)
 
     def network(self, config: RunConfig, parts: Parts) -> tuple[GrammarGNN, list[str]]:
         """The network for these graphs and targets, and what there is to say about it."""
@@ -142,6 +142,12 @@ class Start:
                 if new
                 else f"Some input columns of {self.name} are not in {graphs.name}."
             )
+            if not any({*mine[what]} & {*theirs[what]} for what in ("X", "E")):
+                columns = ", ".join(name[-1] for what in ("X", "E") for name in theirs[what])
+                sentences.append(
+                    f"No column is known to {self.name}, which was trained on {columns}: give "
+                    "columns of these names, or leave out --from to train from the beginning."
+                )
         head, sentence = self._head(model, parts.scaling, task)
         fresh = model.state_dict()
         last = {id(weight) for part in _last(model) for weight in part.parameters()}
@@ -177,12 +183,12 @@ class Start:
                 what: mine[what] if same[what] else _named(what, (), count)
                 for what, count in counts.items()
             }
-        data = self.run.files.data
-        before = data("edge_features")
-        trained = self.run.config.effective_recipe().distance if data("positions") else ()
+        before = self.run.trained_on
+        trained = self.run.config.effective_recipe().distance if before.positions else ()
+        edge_channels = _named("E", before.edge_names, before.edge_features)
         return mine, {
-            "X": _named("X", data("node_names"), nodes),
-            "E": [*_named("E", data("edge_names"), before), *_distances(trained)][:edges],
+            "X": _named("X", before.node_names, nodes),
+            "E": [*edge_channels, *_distances(trained)][:edges],
         }
 
     def _embeddings(
@@ -212,7 +218,7 @@ class Start:
         anew = "the last decision layer starts anew"
         if self.run is None:
             return {}, anew
-        before, old = self.run.task, self.run.files.scaling()
+        before, old = self.run.task, self.run.trained_on.scaling
         rows = {(c.name.lower(), c.kind, c.classes): i for i, c in enumerate(before.columns)}
         keys = [(c.name.lower(), c.kind, c.classes) for c in task.columns]
         new = [c.name for c, key in zip(task.columns, keys, strict=True) if key not in rows]
@@ -263,8 +269,8 @@ def _last(model: GrammarGNN) -> list[nn.Linear]:
 
 def _named(what: str, names: Any, width: int) -> list[Channel]:
     """A channel for each column, by its name if it has one."""
-    known = list(names) if len(names) == width else [f"column {i + 1}" for i in range(width)]
-    return [(what, name) for name in known]
+    column_names = list(names) if len(names) == width else [f"column {i + 1}" for i in range(width)]
+    return [(what, name) for name in column_names]
 
 
 def _distances(kinds: tuple[str, ...]) -> list[Channel]:

@@ -1,7 +1,7 @@
 """The training loop: epochs, validation, checkpoints; the same numbers after any interruption.
 
-Lightning Fabric provides devices and processes. The loop is our own, because a run must resume at
-any step with byte-equal weights.
+Lightning Fabric starts the processes (`processes`). The loop is our own, because a run must resume
+at any step with byte-equal weights.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from .checkpoint import Progress, save_checkpoint
 from .config import FREE, RunConfig, upgraded
-from .cuda_graphs import Recorded, record_steps
+from .cuda_graphs import Recorded
 from .evaluate import Outcome, predict
-from .optimiser import Average, cosine_rate, make_optimiser, plateau_rate
+from .optimiser import Average, Learner, cosine_rate, make_optimiser, plateau_rate
 from .plots import TensorBoardCurves
 from .processes import Interruption, Processes
 from .run_folder import RunFolder
@@ -62,30 +62,23 @@ class Loop:
     recorded: Recorded
 
     def __post_init__(self) -> None:
-        config, fabric = self.config, self.processes.fabric
-        self.recipe, self.fabric, self.folder = config.effective_recipe(), fabric, self.files.path
+        config, device = self.config, self.processes.device
+        self.recipe, self.folder = config.effective_recipe(), self.files.path
         self.task, self.train = self.parts.task, self.parts.splits["train"]
-        self.optimiser = make_optimiser(self.model.to(fabric.device), self.recipe, fabric.device)
-        metric = f"validation {self.task.metric}"
-        self.progress = Progress(micro=self.recipe.batch, metric=metric)
-        self.epoch_steps = config.passes * math.ceil(len(self.train) / self.recipe.batch)
+        optimiser = make_optimiser(self.model.to(device), self.recipe, device)
+        self.processes.give_weights(self.model)
+        average, half = Average(self.model, self.recipe.ema), config.precision == "bf16"
+        batch, clip = self.recipe.batch, self.recipe.clip
+        self.learner = Learner(
+            self.model, optimiser, average, self.store, self.task, batch, clip, half
+        )
+        self.stepper = Stepper(
+            self.learner, self.processes, self.recorded, self.folder, self.watch.note
+        )
+        self.progress = Progress(micro=batch, metric=f"validation {self.task.metric}")
+        self.epoch_steps = config.passes * math.ceil(len(self.train) / batch)
         self.saved = self.begun = time.monotonic()
         self.share_before = self.ending = 0.0
-        self.stepper = Stepper(
-            fabric,
-            self.processes,
-            self.model,
-            self.optimiser,
-            self.store,
-            self.task,
-            self.recipe.clip,
-            self.progress.micro,
-            self.folder,
-            self.watch.note,
-            half=config.precision == "bf16",
-        )
-        self.average = Average(self.model, self.recipe.ema)  # where Fabric has put the weights
-        self.stepper.average, self.stepper.recorded = self.average, self.recorded
 
     @property
     def metric(self) -> str:
@@ -126,20 +119,10 @@ class Loop:
     def run(self) -> None:
         """Train until the end or an interruption; always leaves a checkpoint."""
         self.begun = time.monotonic()
-        if self.fabric.world_size > 1:
+        if self.processes.count > 1:
             self.recorded.step = None
         else:  # once the weights are those the run starts or resumes with
-            record_steps(
-                self.recorded,
-                self.model,
-                self.optimiser,
-                self.average,
-                self.store,
-                self.task,
-                self.recipe.batch,
-                self.recipe.clip,
-                self.config.precision == "bf16",
-            )
+            self.recorded.record_steps(self.learner)
         with Interruption() as interruption:
             while not self.finished:
                 self._epoch(interruption)
@@ -200,7 +183,7 @@ class Loop:
             "seconds": progress.seconds,
         }
         begin = time.monotonic()
-        with self.average.applied():
+        with self.learner.average.applied():
             outcome = self.predict("validation", self.model)
             each = (time.monotonic() - begin) / len(parts.splits["validation"])
             self.ending = each * sum(map(len, parts.splits.values()))
@@ -214,9 +197,8 @@ class Loop:
 
     def predict(self, part: str, model: nn.Module) -> Outcome:
         """Predictions of a network for the graphs of a part, shared by all processes."""
-        recorded, half = self.stepper.recorded, self.config.precision == "bf16"
-        indices = self.parts.splits[part]
-        return predict(model, self.parts, self.stepper.store, indices, self.fabric, recorded, half)
+        indices, how = self.parts.splits[part], (self.processes, self.recorded, self.learner.half)
+        return predict(model, self.parts, self.store, indices, *how)
 
     def _settle(self) -> None:
         """Add the losses one by one: their sum does not depend on how often this is called."""
@@ -232,7 +214,7 @@ class Loop:
             TrainingError: The weights are not finite; the last good checkpoint stays.
         """
         with self.processes.all_or_none():
-            if self.fabric.is_global_zero:
+            if self.processes.rank == 0:
                 weights = self.model.state_dict()
                 if not all(bool(torch.isfinite(w).all()) for w in weights.values()):
                     raise TrainingError(
@@ -242,8 +224,8 @@ class Loop:
                 self.progress.micro = self.stepper.micro
                 content = {
                     "model": weights,
-                    "optimiser": self.optimiser.state_dict(),
-                    "average": self.average.state(),
+                    "optimiser": self.learner.optimiser.state_dict(),
+                    "average": self.learner.average.state(),
                     "random": self._random_states(),
                     "progress": asdict(self.progress),
                     "config": self.config.as_dict(),
@@ -253,7 +235,7 @@ class Loop:
 
     def _random_states(self) -> dict[str, Tensor]:
         """States of the random generators a step may draw from."""
-        device = self.fabric.device
+        device = self.processes.device
         on_gpu = {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
         return {"cpu": torch.get_rng_state(), **on_gpu}
 
@@ -262,12 +244,12 @@ class Loop:
         try:
             self._refuse_other_run(content["config"])
             self.model.load_state_dict(content["model"])
-            state = with_device_settings(content["optimiser"], self.optimiser)
-            self.optimiser.load_state_dict(state)
-            self.average.restore(content["average"])
+            optimiser = self.learner.optimiser
+            optimiser.load_state_dict(with_device_settings(content["optimiser"], optimiser))
+            self.learner.average.restore(content["average"])
             torch.set_rng_state(content["random"]["cpu"])
-            if self.fabric.device.type == "cuda" and "cuda" in content["random"]:
-                torch.cuda.set_rng_state(content["random"]["cuda"], self.fabric.device)
+            if self.processes.device.type == "cuda" and "cuda" in content["random"]:
+                torch.cuda.set_rng_state(content["random"]["cuda"], self.processes.device)
             self.progress = Progress(**content["progress"])
             self.progress.metric = self.progress.metric or self._metric_before()
             self.stepper.micro, self.share_before = self.progress.micro, self.progress.share

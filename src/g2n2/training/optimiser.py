@@ -1,16 +1,19 @@
-"""The optimiser, its learning rate, the average of the weights, and fused steps on flat tensors."""
+"""What learns: optimiser, learning rate, average of the weights, fused steps on flat tensors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .config import Recipe
+from ..data.store import GraphStore
+from .recipes import Recipe
+from .task import Task
 
 THRESHOLD = 1e-4
 """Least relative change of the validation metric that counts as an improvement."""
@@ -128,6 +131,35 @@ class Average:
             shadow.copy_(saved)
 
 
+@dataclass(eq=False)
+class Learner:
+    """What an optimiser step works on.
+
+    Attributes:
+        model: The network.
+        optimiser: Of its weights.
+        average: Of its weights, updated after each step.
+        store: The graphs, with scaled targets.
+        task: What is learned of them.
+        batch: Graphs in a step, at most.
+        clip: Largest gradient norm; 0 for none.
+        half: Whether products are in bfloat16.
+    """
+
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    average: Average
+    store: GraphStore
+    task: Task
+    batch: int
+    clip: float = 0.0
+    half: bool = False
+
+    @property
+    def weights(self) -> list[nn.Parameter]:
+        return list(self.model.parameters())
+
+
 class FlatOptimizerStep:
     """Steps of an Adam or AdamW whose state exists, in one kernel over flat tensors.
 
@@ -142,17 +174,16 @@ class FlatOptimizerStep:
         halves: Sequence[Tensor],
         others: Sequence[Tensor],
         copies: Sequence[Tensor],
-        optimiser: torch.optim.Optimizer,
-        average: Average,
-        clip: float,
+        learner: Learner,
         share: Tensor,
         norm: Tensor,
     ) -> None:
-        from ..ops.adam.triton import FlatState  # not at the top: Triton is not everywhere
+        from ..ops.adam import FlatState  # not at the top: Triton is not everywhere
 
         weights = [*halves, *others]
         device = weights[0].device
-        self.others, self.copies, self.clip = others, copies, clip
+        optimiser, average = learner.optimiser, learner.average
+        self.others, self.copies, self.clip = others, copies, learner.clip
         group = optimiser.param_groups[0]
         self.betas, self.eps = group["betas"], group["eps"]
         states = [optimiser.state[weight] for weight in weights]
@@ -183,7 +214,7 @@ class FlatOptimizerStep:
     @torch.no_grad()
     def step(self) -> None:
         """Take a step with the gradients of the weights and their copies."""
-        from ..ops.adam.triton import step
+        from ..ops.adam import step
 
         self.state.steps.add_(1.0)
         half, _ = flattened([c.grad for c in self.copies], self.state.copy)

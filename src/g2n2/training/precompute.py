@@ -13,6 +13,7 @@ from ..data.capacities import Capacity
 from ..data.graph_set import GraphSet, Ints, ragged_rows
 from ..data.store import GraphStore
 from ..nn import packed
+from ..nn.input_memories import halved
 from ..nn.model import GrammarGNN
 from ..nn.supports import SpectralSupports
 from ..ops.packing import Packing
@@ -40,7 +41,7 @@ class InputRows:
         model: The network that reads them.
         store: The graphs.
         dtype: Half precision the network computes in, or None; memories that are embedded then come
-            in two halves (`nn.packed.halved`).
+            in two halves (`nn.input_memories.halved`).
 
     Attributes:
         tables: The input memories by variable, `A` where a rule names it, `designed` supports,
@@ -75,7 +76,7 @@ class InputRows:
         values = dict(graphs.first)
         if self.dtype is not None:
             values = {
-                letter: packed.halved(rows, self.dtype)
+                letter: halved(rows, self.dtype)
                 if letter in model.embeddings
                 else rows.to(self.dtype)
                 for letter, rows in values.items()
@@ -111,15 +112,15 @@ class InputRows:
             self.tables["targets"] = whole
 
     def copies(self, training: bool) -> Ints | None:
-        """`[G]` marked copies of each graph; None where the network has no marks."""
+        """`[G, k]` marked copies of each graph, of the first mark, the first two, …; else None."""
         plan, graphs = self.model.plan.marks, self.store.graphs
         if plan is None:
             return None
         if isinstance(plan.chosen, int) and training:
-            return np.minimum(graphs.sizes, plan.chosen)
+            return _nested(np.minimum(graphs.sizes, plan.chosen), len(plan.names))
         running = np.concatenate([[0], (self.tables["marks"][:-1, 0] != 0).cumsum(0).cpu()])
         counts: Ints = running[self.offsets["V"][1:]] - running[self.offsets["V"][:-1]]
-        return counts
+        return _nested(counts, len(plan.names))
 
     @staticmethod
     def bytes_of(model: GrammarGNN, store: GraphStore) -> int:
@@ -140,14 +141,14 @@ class InputRows:
         sizes = torch.where(counts, self.sizes.index_select(0, indices), 0)
         packing = Packing.within(sizes, self.most, capacity.nodes, capacity.pairs)
         letters = {self.letters.get(name, name) for name in self.tables}
-        found = {letter: self._sources(letter, indices, packing) for letter in letters}
+        row_sources = {letter: self._sources(letter, indices, packing) for letter in letters}
         rows = {
-            name: table.index_select(0, found[self.letters.get(name, name)][1])
+            name: table.index_select(0, row_sources[self.letters.get(name, name)][1])
             for name, table in self.tables.items()
             if name != "targets"
         }
         adjacency, designed, marks = (rows.pop(name, None) for name in ("A", "designed", "marks"))
-        owner, source = found[self.letters["targets"]]
+        owner, source = row_sources[self.letters["targets"]]
         source = torch.where(owner < count, source, len(self.tables["targets"]) - 1)
         targets = self.tables["targets"].index_select(0, source)
         if marks is None:
@@ -157,13 +158,15 @@ class InputRows:
     @property
     def by_kernels(self) -> bool:
         """Whether kernels gather a batch: memories of pairs and nodes, and targets of graphs."""
-        known = packed.has_kernels(self.store.device, torch.float32)
-        return known and {*self.tables} <= {"M", "V", "targets"} and self.letters["targets"] == "S"
+        supported = packed.has_kernels(self.store.device, torch.float32)
+        return (
+            supported and {*self.tables} <= {"M", "V", "targets"} and self.letters["targets"] == "S"
+        )
 
     def _gathered(
         self, indices: Tensor, count: Tensor, capacity: Capacity
     ) -> tuple[BatchInputs, Tensor]:
-        from ..ops.gathering.triton import PackedTable, gather
+        from ..ops.gathering import PackedTable, gather
 
         memories = {letter: rows for letter, rows in self.tables.items() if letter != "targets"}
         table = PackedTable(self.sizes, self.starts, memories, self.tables["targets"], self.most)
@@ -182,6 +185,12 @@ class InputRows:
         shift = (starts - (ends - lengths))[owner.clamp(max=len(indices) - 1)]
         beyond = int(self.offsets[letter][-1])
         return owner, torch.where(owner < len(indices), rows + shift, beyond)
+
+
+def _nested(counts: Ints, marks: int) -> Ints:
+    """`[G, k]`: inside a mark each copy of a graph has as many copies as the graph."""
+    copies: Ints = counts[:, None] ** np.arange(1, marks + 1)
+    return copies
 
 
 def precompute_supports(model: nn.Module, store: GraphStore, recorded: Recorded) -> None:

@@ -30,9 +30,10 @@ from ..errors import DataError, G2N2Error, TrainingError
 from ..input_files import printable
 from ..partial_output import partial_output
 from .checkpoint import MANIFEST
-from .evaluate import Outcome, csv_lines
+from .evaluate import NOT_PREDICTED, Outcome, csv_lines
 from .processes import Interruption
-from .run_folder import BEST, CALIBRATION, DESCRIPTION, checksum, ids_checksum
+from .run_folder import BEST, CALIBRATION, DESCRIPTION
+from .trained_on import checksum, ids_checksum
 
 if TYPE_CHECKING:
     from .run import Run
@@ -51,24 +52,24 @@ class PredictedChunk:
         text: Lines of CSV.
         records: In the chunk.
         bad: Position and reason of each record that cannot be read.
-        first_bad: Id and reason of the first of them.
-        counts: `rows` (predictions among the lines), `noted` (those with a note), `unread` records
-            and `fragmented` molecules.
+        first_empty: Id and reason of the first record without a prediction.
+        counts: `rows` (predictions among the lines), `noted` (those with a note), `unread` records,
+            molecules with `unseen` elements and `fragmented` molecules.
     """
 
     text: bytes
     records: int
     bad: tuple[str, ...]
-    first_bad: tuple[str, str] | None
+    first_empty: tuple[str, str] | None
     counts: Mapping[str, int]
 
     def added_to(self, so_far: Mapping[str, Any]) -> dict[str, Any]:
         """What is counted up to here, for the journal of the output."""
-        first = so_far.get("first_bad") or self.first_bad
+        first = so_far.get("first_empty") or self.first_empty
         return {
             **{name: so_far.get(name, 0) + count for name, count in self.counts.items()},
             "bad": [*so_far.get("bad", ()), *self.bad][:SHOWN],
-            "first_bad": list(first) if first else None,
+            "first_empty": list(first) if first else None,
         }
 
 
@@ -80,7 +81,7 @@ class PredictionFile(Described):
         path: The CSV file.
         rows: Predictions in it.
         records: Of the input.
-        unread: Records without a prediction.
+        unread: Records without a prediction: not readable, or with an unseen element.
         first_unread: Id and reason of the first of them.
         repeated: The first id, if any, that more than one record has.
         noted: Predictions with a note on how the graph is unlike the training graphs.
@@ -110,7 +111,7 @@ class ChunkPredictor:
         task, none = run.task, np.zeros(0, dtype=np.int64)
         no_edges, no_features = np.zeros((2, 0), dtype=np.int64), np.zeros((0, 0), np.float32)
         arrays = none, none, no_edges, no_features, no_features, np.zeros((0, len(task.columns)))
-        no_graphs = GraphSet("", *arrays, task.columns, run.files.data("level"))
+        no_graphs = GraphSet("", *arrays, task.columns, run.trained_on.level)
         values = np.zeros((0, task.out))
         self.empty = Outcome(no_graphs, task, none, values, run.calibration, interval)
         self._model: nn.Module | None = None
@@ -126,11 +127,13 @@ class ChunkPredictor:
             f"{'' if numbered else f' ({names[index]})'}: {reason}"
             for index, reason in reasons.items()
         )
-        first = (names[min(reasons)], reasons[min(reasons)]) if reasons else None
+        empty = [row for row in rows if row["note"].startswith(NOT_PREDICTED)]
+        first = (empty[0]["id"], empty[0]["note"].removeprefix(NOT_PREDICTED)) if empty else None
         counts = {
-            "rows": len(rows) - len(bad),
-            "noted": sum("note" in row for row in rows) - len(bad),
+            "rows": len(rows) - len(empty),
+            "noted": sum(bool(row["note"]) for row in rows) - len(empty),
             "unread": len(bad),
+            "unseen": len(empty) - len(bad),
             "fragmented": graphs.source.get("fragmented", 0),
         }
         text = csv_lines(rows, self.empty.columns())
@@ -215,12 +218,12 @@ def predict_to(
                 output.dropped = True
                 bad = [*counts["bad"], *[""] * max(0, stream.total - SHOWN)]
                 settle_bad_records(bad, stream.total, stream.label, "skip")
-        first = counts.get("first_bad")
+        first = counts.get("first_empty")
         return PredictionFile(
             out,
             counts.get("rows", 0),
             stream.total,
-            counts.get("unread", 0),
+            counts.get("unread", 0) + counts.get("unseen", 0),
             (first[0], first[1]) if first else None,
             stream.repeated,
             counts.get("noted", 0),

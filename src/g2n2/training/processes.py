@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, distributed
+from torch import Tensor, distributed, nn
 
 from ..data.graph_set import Ints
 from ..errors import DataError, G2N2Error, TrainingError
@@ -30,8 +30,8 @@ LOST = ("gloo/", "closed by peer", "reset by peer", "Broken pipe")
 """In the messages of a backend about a process it no longer reaches."""
 
 
-def make_fabric(config: RunConfig) -> Any:
-    """A launched Fabric: one process for each device, or those started by torchrun."""
+def launch(config: RunConfig) -> Processes:
+    """Start one process for each device, or join those started by torchrun."""
     try:
         from lightning.fabric import Fabric
         from lightning.fabric.strategies import DDPStrategy
@@ -52,7 +52,7 @@ def make_fabric(config: RunConfig) -> Any:
     fabric.launch()
     if config.threads:
         torch.set_num_threads(config.threads)  # after the launch, which sets its own
-    return fabric
+    return Processes(fabric)
 
 
 def find_device(name: str) -> torch.device:
@@ -77,7 +77,7 @@ class Processes:
     """The processes of a launched Fabric; with one process everything here is free."""
 
     def __init__(self, fabric: Any) -> None:
-        self.fabric = fabric
+        self.device: torch.device = fabric.device
         self.rank: int = fabric.global_rank
         self.count: int = fabric.world_size
         # Decisions travel between the hosts: over NCCL each would wait for the device. The timeout
@@ -117,6 +117,19 @@ class Processes:
     def share(self, indices: Ints) -> Ints:
         """This process's part of a batch."""
         return indices[self.rank :: self.count]
+
+    def give_weights(self, model: nn.Module) -> None:
+        """Give every process the weights of the first."""
+        if self.count > 1:
+            for weights in model.state_dict().values():
+                distributed.broadcast(weights, src=0)
+
+    def gathered(self, value: Value) -> list[Value]:
+        """The value of each process."""
+        values = [value] * self.count
+        if self.count > 1:
+            distributed.all_gather_object(values, value)
+        return values
 
     def largest(self, *values: float) -> list[float]:
         """The largest of each value over all processes."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import nn
 
-from ..data.graph_set import Floats, GraphSet, Ints, Target
-from ..data.preprocessing import Preprocessing
+from ..data.graph_set import GraphSet, Ints
 from ..data.readers import Options
+from ..data.readers.molecule_files import holds_molecule_files
 from ..data.readers.molecules import ATOM_FEATURES, read_smiles_list
 from ..data.reading import SMILES, read_with, reading_options
 from ..data.streaming import GraphStream, open_stream
@@ -37,7 +37,7 @@ from .setup import (
     takes_edges,
     without_edge_features,
 )
-from .task import Scaling, Scores, Task, Values
+from .task import Scores, Task
 
 if TYPE_CHECKING:
     from .predict import PredictionFile
@@ -45,15 +45,6 @@ if TYPE_CHECKING:
 
 INHERITED_OPTIONS = ("smiles", "id", "hydrogens", "largest", "stereo", "directed")
 """Options of the training file that also hold for new files."""
-DATA_FIELDS = (
-    "positions",
-    "level",
-    "node_features",
-    "edge_features",
-    "node_names",
-    "edge_names",
-)
-"""Fields of data.json that new graphs are compared with."""
 SMILES_OPTIONS = ("hydrogens", "largest", "stereo", "descriptors")
 """Options that also hold for molecules in memory."""
 
@@ -76,6 +67,7 @@ class Run:
     Attributes:
         config: Its settings.
         task: What it learned.
+        trained_on: The graphs it learned from.
         note: A sentence if the folder, of an earlier version or an unfinished run, has no
             checksums or no calibration; else empty.
 
@@ -90,8 +82,8 @@ class Run:
         self._graphs = graphs
         self.note = "; ".join(filter(None, (self.files.checksum_note, self.files.calibration_note)))
         self.config: RunConfig = self.files.config()
-        columns = self.files.columns()
-        self.task = Task(columns, columns[0].kind)
+        self.trained_on = self.files.trained_on
+        self.task = Task(self.trained_on.columns, self.trained_on.columns[0].kind)
         self.device = find_device(device)
 
     @property
@@ -186,9 +178,9 @@ class Run:
         if not len(splits[part]):
             raise DataError(f"the part {part} of this run holds no graph")
         parts = self._parts(graphs)
-        self.files.refuse_other_data(parts.graphs)
+        self.trained_on.refuse_other(parts.graphs, self.folder)
         self._refuse_unknown(parts.graphs.select(splits[part]), f"the part {part} of this run")
-        return self.outcome(replace(parts, scaling=self.files.scaling()), splits[part], interval)
+        return self.outcome(replace(parts, scaling=self.trained_on.scaling), splits[part], interval)
 
     def _parts(self, graphs: GraphSet | None = None) -> Parts:
         graphs = self._graphs if graphs is None else graphs
@@ -238,23 +230,12 @@ class Run:
 
     def parts_of(self, graphs: GraphSet) -> Parts:
         """New graphs as the network reads them; a DataError if their features do not match."""
-        matched = self._preprocessing.apply(without_labels(graphs, self.task))
+        trained = self.trained_on
+        matched = trained.preprocessing.apply(trained.without_labels(graphs))
         matched = matched if takes_edges(self.config) else without_edge_features(matched)
-        matched = match_training_columns(matched.check(), self._trained_on, self.task).check()
+        matched = trained.matched(matched.check()).check()
         vars(matched)["directed"] = graphs.directed  # a chunk may have symmetric graphs only
-        return Parts(matched, {}, self.task, self._scaling, ())
-
-    @cached_property
-    def _trained_on(self) -> dict[str, Any]:
-        return {name: self.files.data(name) for name in DATA_FIELDS}
-
-    @cached_property
-    def _preprocessing(self) -> Preprocessing:
-        return self.files.preprocessing()
-
-    @cached_property
-    def _scaling(self) -> Scaling:
-        return self.files.scaling()
+        return Parts(matched, {}, self.task, trained.scaling, ())
 
     def predict_to(
         self,
@@ -315,11 +296,17 @@ class Run:
     @cached_property
     def reading_of_training(self) -> dict[str, Any]:
         """The options that give new graphs the features of training; some sets name their own."""
-        made = self.files.read_json("data.json").get("source", {})
-        own = {name: made[name] for name in ("hydrogens", "stereo") if name in made}
-        known = {**own, **self.config.options}
-        inherited = {name: known[name] for name in INHERITED_OPTIONS if name in known}
-        return {**inherited, **self._preprocessing.reading}
+        source = self.trained_on.source
+        of_source = {name: source[name] for name in ("hydrogens", "stereo") if name in source}
+        options = {**of_source, **self.config.options}
+        inherited = {name: options[name] for name in INHERITED_OPTIONS if name in options}
+        return {**inherited, **self.trained_on.preprocessing.reading}
+
+    @property
+    def _trained_on_smiles(self) -> bool:
+        """Whether the features are those of SMILES, so that files are to have them too."""
+        source = self.trained_on.source
+        return source.get("format") == "smiles" or "hydrogens" in source
 
     def _reading(
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
@@ -328,13 +315,17 @@ class Run:
         carried = self.reading_of_training
         if not os.path.exists(source):
             carried = dict(self.config.options)  # a data set by name: its own options hold
+        elif holds_molecule_files(Path(source)):
+            carried = {name: value for name, value in carried.items() if name != "smiles"}
+            if self._trained_on_smiles:
+                carried = {"hydrogens": False, **carried}
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
         return {"target": wanted, **carried, **(options or {})}
 
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
         items = source if hasattr(source, "edge_index") else list(source)
-        molecules = self.files.data("node_names")[: len(ATOM_FEATURES)] == list(ATOM_FEATURES)
+        molecules = self.trained_on.node_names[: len(ATOM_FEATURES)] == ATOM_FEATURES
         if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
             reading = {**self.reading_of_training, **(options or {})}
             if odd := [name for name in options or () if name not in SMILES_OPTIONS]:
@@ -346,98 +337,3 @@ class Run:
             how = {name: reading[name] for name in SMILES_OPTIONS if name in reading}
             return read_smiles_list(texts, reading_options({"target": (), **how}))
         return read_with(items, options or {})
-
-
-def match_training_columns(graphs: GraphSet, trained: dict[str, Any], task: Task) -> GraphSet:
-    """A set with the features and target columns of the one a network was trained on.
-
-    Targets get the run's class numbers, missing ones are NaN; `trained` has fields of `data.json`.
-
-    Raises:
-        DataError: Features are missing or unknown, positions are missing, or a class is unknown.
-    """
-    if trained["positions"] and graphs.positions is None:
-        raise DataError(
-            f"{graphs.name} has no positions, and the run was trained on distances; "
-            "give SDF or XYZ files"
-        )
-    level = trained["level"]
-    nodes, edges = (_matched_features(graphs, what, trained) for what in ("node", "edge"))
-    rows = {"graph": len(graphs), "node": int(graphs.sizes.sum()), "edge": graphs.edges.shape[1]}
-    targets = np.full((rows[level], len(task.columns)), np.nan)
-    if graphs.level == level:
-        by_name = {column.name.lower(): index for index, column in enumerate(graphs.columns)}
-        for index, column in enumerate(task.columns):
-            if (source := by_name.get(column.name.lower())) is not None:
-                values = graphs.targets[:, source]
-                targets[:, index] = _recoded(values, graphs.columns[source], column)
-    return replace(
-        graphs,
-        node_features=nodes,
-        edge_features=edges,
-        node_names=tuple(trained["node_names"]),
-        edge_names=tuple(trained["edge_names"]),
-        positions=graphs.positions if trained["positions"] else None,
-        targets=targets,
-        columns=task.columns,
-        level=level,
-    )
-
-
-def without_labels(graphs: GraphSet, task: Task) -> GraphSet:
-    """The set without node and edge columns that are targets of the run, and so no features."""
-    labels = {column.name for column in task.columns}
-    fields: dict[str, Any] = {}
-    for what in ("node", "edge"):
-        names, values = getattr(graphs, f"{what}_names"), getattr(graphs, f"{what}_features")
-        kept = [index for index, name in enumerate(names) if name not in labels]
-        if len(kept) < len(names):
-            fields[f"{what}_names"] = tuple(names[index] for index in kept)
-            fields[f"{what}_features"] = values[:, kept]
-    return replace(graphs, **fields) if fields else graphs
-
-
-def _matched_features(graphs: GraphSet, what: str, trained: dict[str, Any]) -> Floats:
-    """Columns in the order of training."""
-    wanted, width = trained[f"{what}_names"], trained[f"{what}_features"]
-    values: Floats = graphs.node_features if what == "node" else graphs.edge_features
-    names = graphs.node_names if what == "node" else graphs.edge_names
-    if len(wanted) < width or len(names) < values.shape[1]:  # some have no name
-        if values.shape[1] != width:
-            listed = f": {', '.join(wanted)}" if wanted else ""
-            raise DataError(
-                f"{graphs.name} has {values.shape[1]} {what} features, the run was trained on "
-                f"{width}{listed}; give the features the run was trained on"
-            )
-        return values
-    missing = [name for name in wanted if name not in names]
-    unknown = [name for name in names if name not in wanted]
-    if missing or unknown:
-        faults = [
-            f"{verb} the {what} feature{'s' * (len(odd) > 1)} {', '.join(odd)}"
-            for verb, odd in (("lacks", missing), ("has unknown to the run", unknown))
-            if odd
-        ]
-        raise DataError(
-            f"{graphs.name} {' and '.join(faults)}; give the features the run was trained on, "
-            "listed in its data.json"
-        )
-    return values[:, [names.index(name) for name in wanted]]
-
-
-def _recoded(values: Values, column: Target, trained: Target) -> Values:
-    """Class numbers of a file as those of the run, by the classes' names."""
-    if trained.kind == "regression":
-        return values
-    number_of = {name: float(number) for number, name in enumerate(trained.classes)}
-    coded = np.full(len(values), np.nan)
-    for row in np.flatnonzero(np.isfinite(values)):
-        value = values[row]
-        name = column.classes[int(value)] if column.classes else f"{value:g}"
-        if name not in number_of:
-            raise DataError(
-                f"target {trained.name} has the class {name!r}, unknown to the run; "
-                f"it knows {', '.join(trained.classes)}"
-            )
-        coded[row] = number_of[name]
-    return coded

@@ -28,6 +28,7 @@ import shutil
 import subprocess
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +38,7 @@ from torch import nn
 
 from .. import __version__
 from ..atomic_files import HOLDER, LOCK
-from ..data.graph_set import GraphSet, Ints, Target
-from ..data.preprocessing import Preprocessing
+from ..data.graph_set import Ints
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
 from ..grammars.registry import register
@@ -59,8 +59,9 @@ from .checkpoint import (
     write_whole,
 )
 from .config import RunConfig, rules_of, upgraded
-from .setup import Parts, make_model, reads_positions
-from .task import Scaling, Task
+from .setup import Parts, make_model
+from .task import Task
+from .trained_on import TrainedOn
 
 if TYPE_CHECKING:
     from ..nn.model import GrammarGNN
@@ -70,27 +71,6 @@ CALIBRATION = "calibration.json"
 OPERATIONS = "operations.json"
 START = "start.safetensors"
 PARTS = ("train", "validation", "test")
-DATA = {
-    "graphs": Int(),
-    "sha256": str,
-    "level": ("graph", "node", "edge"),
-    "node_features": Int(),
-    "edge_features": Int(),
-    "node_names": [str],
-    "edge_names": [str],
-    "positions": bool,
-    "columns": [
-        {
-            "name": str,
-            "unit": str,
-            "kind": ("regression", "binary", "multiclass"),
-            "classes": [str],
-            "symbol": str,
-        }
-    ],
-    "scaling": {"mean": [float], "deviation": [float], "references": {str: {str: float}}},
-}
-"""Fields of data.json that are read back."""
 DESCRIPTION = ("config.json", "data.json", "split.json", OPERATIONS)
 """Written before the first step and never changed."""
 
@@ -173,26 +153,9 @@ class RunFolder:
         from ..nn.files import to_bytes
         from ..nn.model import GrammarGNN
 
-        graphs = parts.graphs
         contents: dict[str, Any] = {
             "split.json": {k: v.tolist() for k, v in parts.splits.items()},
-            "data.json": {
-                "name": graphs.name,
-                "graphs": len(graphs),
-                "sha256": checksum(graphs),
-                "ids_sha256": ids_checksum(graphs),
-                "level": graphs.level,
-                "node_names": list(graphs.node_names),
-                "edge_names": list(graphs.edge_names),
-                "node_features": graphs.node_features.shape[1],
-                "edge_features": graphs.edge_features.shape[1],
-                "positions": reads_positions(config, graphs),
-                "columns": [asdict(column) for column in graphs.columns],
-                "scaling": parts.scaling.as_dict(),
-                "preprocessing": parts.preprocessing.as_dict(),
-                "source": {k: v for k, v in graphs.source.items() if isinstance(v, str | int)},
-                "notes": [*graphs.notes, *parts.notes],
-            },
+            "data.json": asdict(TrainedOn.of(config, parts)),
         }
         if not config.baseline:
             grammar = find_grammar(config.grammar)
@@ -261,38 +224,14 @@ class RunFolder:
 
     def splits(self) -> dict[str, Ints]:
         splits = self.read_json("split.json")
-        members = [Int(0, self.data("graphs") - 1)]
+        members = [Int(0, self.trained_on.graphs - 1)]
         check(splits, dict.fromkeys(PARTS, members), "split", self.path / "split.json")
         return {part: np.asarray(splits[part], dtype=np.int64) for part in PARTS}
 
-    def data(self, field: str) -> Any:
-        """A field of data.json; a DataError if it is missing or of another shape."""
-        fields = self.read_json("data.json")
-        check(fields, {field: DATA[field]}, "data", self.path / "data.json")
-        return fields[field]
-
-    def columns(self) -> tuple[Target, ...]:
-        rows = self.data("columns")
-        if not rows:
-            raise DataError(f"{self.path / 'data.json'} is damaged: there are no columns")
-        return tuple(Target(**{**row, "classes": tuple(row["classes"])}) for row in rows)
-
-    def scaling(self) -> Scaling:
-        """How targets were scaled; a DataError if it does not fit the columns."""
-        scaling, count = Scaling.from_dict(self.data("scaling")), len(self.data("columns"))
-        if not len(scaling.mean) == len(scaling.deviation) == count or 0 in scaling.deviation:
-            raise DataError(
-                f"{self.path / 'data.json'} is damaged: scaling needs a mean and a deviation other "
-                f"than 0 for each of {count} columns"
-            )
-        return scaling
-
-    def preprocessing(self) -> Preprocessing:
-        """What is done to features of new graphs; nothing in folders of earlier versions."""
-        content = self.read_json("data.json").get("preprocessing")
-        if content is None:
-            return Preprocessing()
-        return Preprocessing.from_dict(content, self.path / "data.json")
+    @cached_property
+    def trained_on(self) -> TrainedOn:
+        """What data.json says; a DataError if it is damaged."""
+        return TrainedOn.from_dict(self.read_json("data.json"), self.path / "data.json")
 
     def calibration(self, task: Task) -> Calibration | None:
         """None before the run has ended; a DataError if damaged, altered or of another run."""
@@ -313,19 +252,6 @@ class RunFolder:
             "and there is no note where a graph is unlike the training graphs; make it: "
             f"g2n2 train --resume {self.path}"
         )
-
-    def refuse_other_data(self, graphs: GraphSet) -> None:
-        """Raise a DataError if these are not the graphs the run was started on."""
-        other = ""
-        ids = self.read_json("data.json").get("ids_sha256")
-        if checksum(graphs) != self.data("sha256"):
-            other = f"data of {graphs.name} is"
-        elif ids is not None and ids != ids_checksum(graphs):
-            other = f"ids of {graphs.name} are"
-        if other:
-            raise DataError(
-                f"the {other} not what {self.path} was started on; restore it, or start a new run"
-            )
 
     def write_metrics(self, history: list[dict[str, float]]) -> None:
         """Write the whole table again, so that a resumed run has no row twice."""
@@ -403,26 +329,6 @@ class RunFolder:
 
 def _json(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=2).encode()
-
-
-def ids_checksum(graphs: GraphSet) -> str:
-    """sha256 over the graphs' ids in their order."""
-    return sha256(json.dumps(graphs.ids).encode())
-
-
-def checksum(graphs: GraphSet) -> str:
-    """sha256 over every array a network sees."""
-    digest = hashlib.sha256()
-    names = ("sizes", "edge_counts", "edges", "node_features", "edge_features", "weights")
-    for name in (*names, "positions", "targets"):
-        values = getattr(graphs, name)
-        digest.update(name.encode())
-        if values is not None:
-            digest.update(str(values.shape).encode())
-            digest.update(np.ascontiguousarray(values).tobytes())
-    if graphs.graph_names:  # of graphs that are not preprocessed yet
-        digest.update(np.ascontiguousarray(graphs.graph_features).tobytes())
-    return digest.hexdigest()
 
 
 def provenance(device: torch.device) -> dict[str, Any]:

@@ -37,9 +37,9 @@ from .loop import Loop
 from .loop import Watch as Watch
 from .plots import TensorBoardCurves, draw
 from .precompute import precompute_supports
-from .processes import Processes, make_fabric
+from .processes import Processes, launch
 from .run import Run
-from .run_folder import PARTS, RunFolder, checksum, provenance
+from .run_folder import PARTS, RunFolder, provenance
 from .setup import (
     Parts,
     chosen_graphs,
@@ -52,6 +52,7 @@ from .setup import (
     takes_edges,
 )
 from .task import Scores, for_json
+from .trained_on import checksum
 
 if TYPE_CHECKING:
     from .fine_tuning import Start
@@ -287,9 +288,8 @@ class _Session:
         refuse_unknown_names(config, resume=self.resume)
         # With bfloat16, float32 products may be TF32 too; the setting is restored after the run.
         with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):
-            fabric = make_fabric(config)
-            files = RunFolder(fabric.broadcast(str(folder)))
-            processes = Processes(fabric)
+            processes = launch(config)
+            files = RunFolder(processes.gathered(str(folder))[0])
             with processes.ending_together(files.path):
                 return self._train(config, files, processes, start)
 
@@ -301,13 +301,13 @@ class _Session:
         )
         parts = prepare(config, graphs, files.splits() if self.resume else None)
         if self.resume:
-            files.refuse_other_data(parts.graphs)
-            parts = replace(parts, scaling=files.scaling())
-        on_cpu = processes.fabric.device.type == "cpu"
+            files.trained_on.refuse_other(parts.graphs, files.path)
+            parts = replace(parts, scaling=files.trained_on.scaling)
+        on_cpu = processes.device.type == "cpu"
         costly = on_cpu and not config.baseline and takes_edges(config)
         config = config.sized(len(parts.splits["train"]), costly=costly)
         scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
-        store = make_store(config, scaled, processes.fabric.device)
+        store = make_store(config, scaled, processes.device)
         parts, model = self._network(config, parts, files, start)
         model = model.to(store.dtype)
         if getattr(model, "supports", None) is not None:
@@ -383,8 +383,8 @@ class _Session:
         files, parts, task, progress = loop.files, loop.parts, loop.task, loop.progress
         best_epoch = progress.best(loop.metric, task.higher_is_better) + 1
         course = (progress.history, best_epoch, (progress.epoch, loop.recipe.epochs))
-        loop.fabric.barrier()
-        model = files.load_best(loop.config, parts).to(loop.fabric.device)
+        loop.processes.largest(0.0)  # all wait for the best weights
+        model = files.load_best(loop.config, parts).to(loop.processes.device)
         train, validation, test = (loop.predict(part, model) for part in PARTS)
         distances = reads_positions(loop.config, parts.graphs)
         calibration = Calibration.fit(parts, train, validation, distances=distances)
@@ -414,7 +414,7 @@ class _Session:
                 "parameters": sum(p.numel() for p in loop.model.parameters()),
                 "graphs": {part: len(members) for part, members in parts.splits.items()},
                 "data_sha256": checksum(parts.graphs),
-                "made_with": provenance(loop.fabric.device),
+                "made_with": provenance(loop.processes.device),
                 "config": loop.config.as_dict(),
             },
         )

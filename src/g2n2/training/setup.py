@@ -220,7 +220,7 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
 
 
 def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
-    """Raise a G2N2Error for an unknown baseline, preset, distance or split, before data is read."""
+    """Raise a G2N2Error for names and settings that mean nothing here, before data is read."""
     from ..data.distances import distance_width
     from ..data.splits import refuse_unknown_split
     from ..nn.baselines import find_baseline
@@ -229,6 +229,12 @@ def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
         find_preset(config.preset)
     if config.baseline:
         find_baseline(config.baseline)
+        for name in ("marks", "trunk"):
+            if (value := getattr(config, name)) != getattr(RunConfig, name):
+                raise DataError(
+                    f"{name}={value!r} is about marks, and the baseline {config.baseline} has "
+                    "none; leave it out, or take a grammar with marks, such as r-G_L3Σ"
+                )
     for kind in config.distance or ():
         distance_width(kind)
     if resume or config.split == "auto":

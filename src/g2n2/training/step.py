@@ -12,17 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data.batch import GraphBatch
+from ..data.batch import GraphBatch, PackedBatch
 from ..data.graph_set import GraphSet, Ints
-from ..data.packed_batch import PackedBatch
 from ..data.store import GraphStore
 from ..errors import DataError, TrainingError
 from ..nn.model import GrammarGNN
 from .checkpoint import write_whole
-from .cuda_graphs import Recorded
-from .optimiser import Average, set_rate
+from .cuda_graphs import GraphedStep, Recorded
+from .optimiser import Learner, set_rate
 from .processes import Processes, free_cached_memory, out_of_memory
-from .task import Task
+from .task import row_offsets
 
 CHECK_EVERY = 50
 """Steps between two looks at the losses on a GPU, where each look waits for the device."""
@@ -33,70 +32,41 @@ Note = Callable[[str], None]
 
 
 class Stepper:
-    """Takes optimiser steps and keeps their losses until they are read.
+    """Takes the steps of a learner and keeps their losses until they are read.
 
-    Fabric moves and wraps the model. The store has scaled targets. `clip` is the largest gradient
-    norm, 0 for none; `micro` the graphs in a micro-batch; `half` asks for products in bfloat16. A
-    batch whose loss is not finite is saved in `folder`.
-
-    Attributes:
-        average: Of the weights, updated after each step; set once Fabric has placed the weights.
-        recorded: Takes whole steps as CUDA graphs if possible.
+    `recorded` takes whole steps as CUDA graphs if possible. `micro` is the number of graphs in a
+    micro-batch. A batch whose loss is not finite is saved in `folder`.
     """
 
-    average: Average | None = None
-
     def __init__(
-        self,
-        fabric: Any,
-        processes: Processes,
-        model: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        store: GraphStore,
-        task: Task,
-        clip: float,
-        micro: int,
-        folder: Path,
-        note: Note,
-        half: bool = False,
+        self, learner: Learner, processes: Processes, recorded: Recorded, folder: Path, note: Note
     ) -> None:
-        self.fabric, self.processes, self.store, self.task = fabric, processes, store, task
-        self.clip, self.micro, self.folder, self.note = clip, micro, folder, note
-        self.bare = optimiser
-        self.network = model
-        self.model, self.optimiser = fabric.setup(_OnBatch(model, half), optimiser)
-        self.parameters = list(model.parameters())
-        self.known_targets = _known_by_graph(store.graphs)
+        self.learner, self.processes, self.recorded = learner, processes, recorded
+        self.folder, self.note, self.micro = folder, note, learner.batch
+        self.store, self.weights = learner.store, learner.weights
+        self.known_targets = _known_by_graph(learner.store.graphs)
         self.waiting: list[tuple[Tensor, Tensor, Ints]] = []
-        self.recorded = Recorded()
 
     def step(self, indices: Ints, rate: float, number: int = 1) -> None:
         """Step `number` of the run, from 1, on these graphs; each process takes its share."""
         recorded = self.recorded.step
-        if (
-            recorded is not None
-            and recorded.fits(indices)
-            and self._replayed(indices, rate, number)
-        ):
+        if recorded and recorded.fits(indices) and self._replayed(recorded, indices, rate, number):
             return
-        set_rate(self.bare, rate)
+        set_rate(self.learner.optimiser, rate)
         with self.processes.all_or_none():
             loss = self._within_memory(indices)
-        loss = self.processes.add_up(loss, self.parameters)
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.clip or math.inf)
-        self.optimiser.step()
+        loss = self.processes.add_up(loss, self.weights)
+        norm = nn.utils.clip_grad_norm_(self.weights, self.learner.clip or math.inf)
+        self.learner.optimiser.step()
         self.waiting.append((loss, norm, indices))
-        if self.average is not None:
-            self.average.update(number)
+        self.learner.average.update(number)
         if self.recorded.step is not None:
             self.recorded.step.copies.refresh()
 
-    def _replayed(self, indices: Ints, rate: float, number: int) -> bool:
+    def _replayed(self, recorded: GraphedStep, indices: Ints, rate: float, number: int) -> bool:
         """Take the step as a CUDA graph; on lack of memory, go on without CUDA graphs."""
-        assert self.recorded.step is not None, "asked only where there is one"
         try:
-            loss, norm = self.recorded.step.step(indices, rate, number)
-            self.waiting.append((loss, norm, indices))
+            self.waiting.append((*recorded.step(indices, rate, number), indices))
             return True
         except RuntimeError as error:
             if not out_of_memory(error):
@@ -165,17 +135,19 @@ class Stepper:
         Gradients are those of the mean over the known targets of the whole batch. A process without
         a graph takes one with weight 0, so that the same parameters have gradients everywhere.
         """
-        self.optimiser.zero_grad()
+        learner, store = self.learner, self.store
+        learner.optimiser.zero_grad()
         weight = float(len(mine) > 0)
         mine = mine if len(mine) else batch_indices[:1]
         scale = weight / max(1, int(self.known_targets[batch_indices].sum()))
         losses = []
         for start in range(0, len(mine), self.micro):
-            batch = batch_for(self.network, self.store, mine[start : start + self.micro])
+            batch = batch_for(learner.model, store, mine[start : start + self.micro])
             assert batch.targets is not None, "the store always gives targets"
-            with self.fabric.no_backward_sync(self.model):
-                loss, _ = self.task.loss(self.model(_Held(batch)), batch.targets)
-                self.fabric.backward(loss * scale)
+            with torch.autocast(store.device.type, torch.bfloat16, enabled=learner.half):
+                outputs = learner.model(batch)
+            loss, _ = learner.task.loss(outputs, batch.targets)
+            (loss * scale).backward()  # type: ignore[no-untyped-call]
             losses.append(loss.detach() * weight)
         return torch.stack(losses).sum()
 
@@ -197,7 +169,7 @@ class Stepper:
             learned_targets=batch.targets.cpu().numpy(),
         )
         try:
-            if self.fabric.is_global_zero:
+            if self.processes.rank == 0:
                 write_whole(path, buffer.getvalue())
         except DataError as error:
             return f"the batch could not be saved ({error})"
@@ -219,36 +191,9 @@ def batch_for(model: nn.Module, store: GraphStore, indices: Ints) -> GraphBatch 
     return store.packed(indices) if packs and not sparse else store.batch(indices)
 
 
-class _Held:
-    """A batch that Fabric passes on as it is: it would round inputs to bfloat16."""
-
-    def __init__(self, batch: GraphBatch | PackedBatch) -> None:
-        self.batch = batch
-
-
-class _OnBatch(nn.Module):
-    """A network that Fabric can move and wrap.
-
-    Autocast is our own: Fabric would round float64 outputs to float32.
-    """
-
-    def __init__(self, model: nn.Module, half: bool) -> None:
-        super().__init__()
-        self.model, self.in_half = model, half
-
-    def forward(self, held: _Held) -> Tensor:
-        device = held.batch.nodes.device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.in_half):
-            outputs: Tensor = self.model(held.batch)
-        return outputs
-
-
 def _known_by_graph(graphs: GraphSet) -> Ints:
     """`[G]` known targets of each graph."""
     known = np.isfinite(graphs.targets).sum(axis=1)
-    if graphs.level == "graph":
-        return np.asarray(known, dtype=np.int64)
-    offsets = graphs.node_offsets if graphs.level == "node" else graphs.edge_offsets
-    running = np.concatenate([[0], np.cumsum(known)])
+    running, offsets = np.concatenate([[0], np.cumsum(known)]), row_offsets(graphs)
     counts: Ints = running[offsets[1:]] - running[offsets[:-1]]
     return counts

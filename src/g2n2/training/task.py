@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..data.atom_references import BETWEEN, fit_references, reference_sums
-from ..data.graph_set import GraphSet, Target
+from ..data.graph_set import GraphSet, Ints, Target
 from ..errors import DataError
 
 Values = NDArray[np.float64]
@@ -213,12 +213,12 @@ class Scaling:
         values: Values = outputs * np.asarray(self.deviation) + np.asarray(self.mean)
         return values + self.reference(task, graphs)
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Scaling:
-        return cls(tuple(values["mean"]), tuple(values["deviation"]), values["references"])
+def row_offsets(graphs: GraphSet) -> Ints:
+    """`[G + 1]` where the rows of the targets of each graph start and end."""
+    if graphs.level == "graph":
+        return np.arange(len(graphs) + 1)
+    return graphs.node_offsets if graphs.level == "node" else graphs.edge_offsets
 
 
 def with_unit(name: str, unit: str) -> str:

@@ -13,7 +13,7 @@ from ..data.graph_set import COLUMN, DESCRIPTOR, GraphSet
 from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
 from ..described import counted
 from ..errors import DataError
-from ..validation import check
+from ..validation import read_as
 
 Range = tuple[float, float]
 Numbers = NDArray[Any]
@@ -24,8 +24,10 @@ ENTRIES = 2**22
 """Of the distance matrices made at a time."""
 ROUNDING = 1e-5
 """Relative: distances of one graph may differ by that between two machines."""
-RANGES = ("nodes", "neighbours", "node_features", "edge_features", "weights", "distances", "totals")
-SHAPE = {"elements": [str], **{name: [[float]] for name in RANGES}}
+RANGES = (
+    *("nodes", "neighbours", "node_features", "edge_features", "weights", "distances", "totals"),
+    "fragments",
+)
 TOTALS = ("heavy atoms", "net charge")
 
 
@@ -44,6 +46,7 @@ class TrainingRange:
         weights: One range: entries of A at edges.
         distances: One range: between two nodes of a graph, if the network reads distances.
         totals: Heavy atoms and net charge, of molecules with hydrogens as nodes.
+        fragments: One range: parts of a graph without an edge between them.
     """
 
     elements: tuple[str, ...]
@@ -54,6 +57,7 @@ class TrainingRange:
     weights: tuple[Range, ...]
     distances: tuple[Range, ...]
     totals: tuple[Range, ...] = ()
+    fragments: tuple[Range, ...] = ()
 
     @classmethod
     def of(cls, graphs: GraphSet, distances: bool) -> TrainingRange:
@@ -65,34 +69,57 @@ class TrainingRange:
             ranges[name] = tuple((float(low), float(high)) for low, high in limits)
         if ranges["totals"] and ranges["totals"][0] == ranges["nodes"][0]:
             ranges["totals"] = ()  # hydrogens are no nodes: nothing that the nodes do not say
-        return cls(tuple(sorted(set().union(*(_elements(graphs) or ())))), **ranges)
+        symbols = graphs.source.get("elements", ())
+        elements = symbols if len(symbols) == len(graphs) else ()
+        return cls(tuple(sorted(frozenset().union(*elements))), **ranges)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], source: object) -> TrainingRange:
         """The ranges from a file; a DataError if they are no ranges."""
-        content = {"totals": [], **content}  # not in files of earlier versions
-        check(content, SHAPE, "training", source)
+        ranges: TrainingRange = read_as(cls, content, "training", source)
         for name in RANGES:
+            pairs = getattr(ranges, name)
             several = name.endswith("_features") or name == "totals"
-            if (len(content[name]) > 1 and not several) or any(
-                len(pair) != 2 or pair[0] > pair[1] for pair in content[name]
-            ):
+            if (len(pairs) > 1 and not several) or any(low > high for low, high in pairs):
                 raise DataError(
                     f"{source} is damaged: training.{name} should be a list of ranges, each a "
                     "smallest and a largest value"
                 )
-        ranges = {name: tuple((low, high) for low, high in content[name]) for name in RANGES}
-        return cls(tuple(content["elements"]), **ranges)
+        return ranges
+
+    def unseen_elements(self, graphs: GraphSet) -> list[list[str]]:
+        """For each graph the elements that no training graph has."""
+        if (elements := self._elements_of(graphs)) is not None:
+            return [sorted(symbols - set(self.elements)) for symbols in elements]
+        unseen: list[list[str]] = [[] for _ in range(len(graphs))]
+        if not {*ELEMENTS} <= {*graphs.node_names}:
+            return unseen
+        owner = np.repeat(np.arange(len(graphs)), graphs.sizes)
+        ranges = zip(graphs.node_names, self.node_features, strict=False)
+        for column, (name, between) in enumerate(ranges):
+            if name in ELEMENTS and between == (0.0, 0.0):
+                for graph in np.unique(owner[graphs.node_features[:, column] != 0]):
+                    unseen[graph].append(name)
+        return unseen
+
+    def _elements_of(self, graphs: GraphSet) -> Sequence[frozenset[str]] | None:
+        """The elements of each graph, if its reader and that of the training graphs know them."""
+        elements: Sequence[frozenset[str]] | None = graphs.source.get("elements")
+        known = self.elements and elements is not None and len(elements) == len(graphs)
+        return elements if known else None
 
     def notes(self, graphs: GraphSet) -> list[list[str]]:
         """For each graph a phrase for everything outside the ranges of the training graphs."""
         phrases: list[list[str]] = [[] for _ in range(len(graphs))]
-        elements = _elements(graphs) if self.elements else None
-        for graph, symbols in enumerate(elements or ()):
-            if unseen := sorted(symbols - set(self.elements)):
+        for graph, unseen in enumerate(self.unseen_elements(graphs)):
+            if unseen:
                 verb = "was" if len(unseen) == 1 else "were"
                 phrases[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
-        named = (*ELEMENTS, OTHER_ELEMENT) if elements is not None else ()  # in the phrase above
+        named: tuple[str, ...] = ELEMENTS if {*ELEMENTS} <= {*graphs.node_names} else ()
+        if self._elements_of(graphs) is not None:
+            named = (*ELEMENTS, OTHER_ELEMENT)
+        for graph, not_read in enumerate(graphs.source.get("not_read", ())):
+            phrases[graph] += not_read
         for name, values, owner in _measured(graphs, bool(self.distances)):
             ranges = getattr(self, name)
             if name == "distances":
@@ -122,8 +149,6 @@ class TrainingRange:
             heavy = counted(int(value), "heavy atom")
             return f"{heavy}, {how} than any training molecule ({limit:,.0f})"
         feature, shown = _feature(graphs, name, column), f"{value:.4g}"
-        if feature in ELEMENTS and between == (0.0, 0.0):
-            return f"{feature} was never seen in training"
         if feature.startswith((COLUMN, DESCRIPTOR)):
             return f"{feature} {shown} deviations from the mean, in training {spread(between)}"
         what = {
@@ -133,6 +158,7 @@ class TrainingRange:
             "weights": f"an edge of weight {shown}",
             "distances": f"{node}s {shown} Å apart",
             "totals": f"a net charge of {value:+.0f}",
+            "fragments": f"{counted(int(value), 'fragment' if self.elements else 'part')}",
         }
         return f"{what[name]}, in training {spread(between)}"
 
@@ -156,6 +182,7 @@ def _measured(graphs: GraphSet, distances: bool) -> Iterator[tuple[str, Numbers,
     degrees = [np.bincount(begin + side, minlength=len(of_node)) for side in graphs.edges]
     weights = np.ones(len(of_edge)) if graphs.weights is None else graphs.weights
     yield "nodes", graphs.sizes[:, None], every
+    yield "fragments", _fragments(graphs)[:, None], every
     yield "neighbours", np.maximum(*degrees)[:, None], of_node
     yield "node_features", graphs.node_features, of_node
     yield "edge_features", graphs.edge_features, of_edge
@@ -178,16 +205,27 @@ def _totals(graphs: GraphSet) -> Numbers:
     return np.add.reduceat(per_atom, graphs.node_offsets[:-1], axis=0)
 
 
+def _fragments(graphs: GraphSet) -> Numbers:
+    """`[G]` connected components, by the smallest number of a node that each node reaches."""
+    begin = np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
+    start, end = graphs.edges + begin
+    smallest = np.arange(graphs.sizes.sum())
+    while True:
+        reached = smallest.copy()
+        np.minimum.at(reached, end, smallest[start])
+        np.minimum.at(reached, start, smallest[end])
+        reached = reached[reached]
+        if (reached == smallest).all():
+            break
+        smallest = reached
+    first = smallest == np.arange(len(smallest))
+    return np.bincount(np.repeat(np.arange(len(graphs)), graphs.sizes)[first])
+
+
 def _feature(graphs: GraphSet, field: str, column: int) -> str:
     """The name of a feature; empty for anything else."""
     names = {"node_features": graphs.node_names, "edge_features": graphs.edge_names}.get(field)
     return "" if names is None else names[column] if names else f"feature {column}"
-
-
-def _elements(graphs: GraphSet) -> Sequence[frozenset[str]] | None:
-    """The elements of each graph, if its reader knows them."""
-    elements: Sequence[frozenset[str]] | None = graphs.source.get("elements")
-    return elements if elements is not None and len(elements) == len(graphs) else None
 
 
 def _distances(graphs: GraphSet) -> Numbers:

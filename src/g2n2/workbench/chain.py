@@ -120,15 +120,15 @@ def derive_chain(grammar: Grammar, report: Report) -> DerivedChain:
 
 def _of_rule(rule: Rule, step: ProofStep, cases: list[ProofCase]) -> tuple[ProofCase, ...]:
     """The obligations of a removed rule; those of its step where it owes none itself."""
-    own = tuple(case for case in cases if case.rule == str(rule))
-    if own or step.status == "cited":
-        return own
+    of_rule = tuple(case for case in cases if case.rule == str(rule))
+    if of_rule or step.status == "cited":
+        return of_rule
     return tuple(c for c in cases if any(c.equation.startswith(i) for i in step.identities))
 
 
 def _cases(proof: Proof) -> list[ProofCase]:
     claim = proof.claim
-    found = []
+    proof_cases = []
     for witness in proof.witnesses:
         term = witness.obligation.term
         left = pattern_of(term, claim.assume)
@@ -136,8 +136,8 @@ def _cases(proof: Proof) -> list[ProofCase]:
         if claim.assume == "simple":
             left, right = collapsed(left), collapsed(right)
         rule, equation = str(witness.obligation.rule), _equation(witness)
-        found.append(ProofCase(rule, equation, left, right, witness.bijection))
-    return found
+        proof_cases.append(ProofCase(rule, equation, left, right, witness.bijection))
+    return proof_cases
 
 
 def _equation(witness: SimulationWitness) -> str:

@@ -42,7 +42,7 @@ class Jobs:
         if sys.platform != "win32":
             self._processes = multiprocessing.get_context("forkserver")
             self._processes.set_forkserver_preload(
-                ["g2n2.workbench.chain", "g2n2.workbench.pairs", "g2n2.workbench.power"]
+                ["g2n2.workbench.chain", "g2n2.workbench.pairs", "g2n2.workbench.network"]
             )
         else:
             self._processes = multiprocessing.get_context("spawn")

@@ -106,9 +106,9 @@ def _located(text: str, fault: G2N2Error) -> Fault:
                 Fragment(word[0])
             except G2N2Error as inner:
                 symbols = ", ".join(op.symbol for op in OPERATIONS.values())
-                known = f"; known are {symbols}, and names such as L3 and PPGN"
+                expected = f"; known are {symbols}, and names such as L3 and PPGN"
                 shown = str(inner).split(";")[0].split(" in ")[0]
-                return Fault(shown + known, word.start(), word.end())
+                return Fault(shown + expected, word.start(), word.end())
         if lone := re.match("the bracket '(.)' is never", message):
             place = text.rindex(lone[1])
             return Fault(message.split(" in ")[0], place, place + 1)

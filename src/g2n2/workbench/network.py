@@ -1,4 +1,4 @@
-"""A grammar's network before it is built: what it costs, and which rule costs how much."""
+"""A grammar's network before it is built: what it and each rule costs, what it tells apart."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from ..compiler.grammar_to_plan import plan_network
 from ..compiler.plan import NetworkPlan, numbered_selectors
 from ..compiler.plan_to_svg import layer_svg
 from ..grammars.grammar import Grammar
+from ..verdict import Verdict, derivation_verdict, network_verdict
+from .chain import Report
 
 BATCH = 32
 
@@ -49,12 +51,12 @@ def plan(grammar: Grammar, nodes: int, width: int, layers: int) -> Network:
     Raises:
         LoweringError: The grammar cannot be compiled; all reasons at once.
     """
-    made = plan_network(grammar, width=width, layers=layers, preset="modern")
-    costs = NetworkCost(made, BATCH, nodes)
+    network_plan = plan_network(grammar, width=width, layers=layers, preset="modern")
+    costs = NetworkCost(network_plan, BATCH, nodes)
     by_rule: dict[str, Cost] = {}
     mlps: dict[str, Cost] = {}
     norms = Cost()
-    for number, layer in enumerate(made.layers):
+    for number, layer in enumerate(network_plan.layers):
         norms += costs.norms(number)
         for update in layer.updates:
             name = f"MLP on {update.sort.variable}"
@@ -68,7 +70,20 @@ def plan(grammar: Grammar, nodes: int, width: int, layers: int) -> Network:
     rest = costs.inputs() + norms + costs.decision()
     shares += [Share("read-out", "", costs.readout()), Share("inputs, norms, decision", "", rest)]
     selectors: dict[str, tuple[str, ...]] = {}
-    for item in numbered_selectors(made.layers[-1]):
+    for item in numbered_selectors(network_plan.layers[-1]):
         rule = str(item.step.rule)
         selectors[rule] = (*selectors.get(rule, ()), f"L{item.number}")
-    return Network(made, costs.total, tuple(shares), layer_svg(made), selectors)
+    return Network(network_plan, costs.total, tuple(shares), layer_svg(network_plan), selectors)
+
+
+def words_power(exhaustive: Grammar, reduced: Grammar, report: Report) -> Verdict:
+    """Both grammars as words, and with functions in the limit."""
+    report(0.2, "1-WL and 3-WL")
+    return derivation_verdict(exhaustive, reduced)
+
+
+def network_power(reduced: Grammar, layers: int, report: Report) -> Verdict:
+    """The network of the reduced grammar, with its MLPs, its read-out and its depth."""
+    report(0.2, "1-WL and 3-WL")
+    plan = plan_network(reduced, layers=layers, preset="modern")
+    return network_verdict(plan).of_network()

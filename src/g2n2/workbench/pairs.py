@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,8 @@ from ..graphs.names import graph_text
 from ..language.patterns import Pattern, normal_form
 from ..language.terms import Term
 from ..power.grammar_test import grammar_test
+from ..power.pair_types import pair_types
+from ..power.refinement import colour_rounds
 from ..power.separation import Separation, separate
 from .chain import Report
 from .state import MOST_GRAPH_CHARACTERS
@@ -182,10 +184,10 @@ def compare_pair(
     for number, name in enumerate((grammar.name, *rivals)):
         report(0.1 + 0.6 * number / (len(rivals) + 1), f"asking {name}")
         rules = grammar if number == 0 else find_grammar(name)
-        outcome, found = _asked(rules, name, pair, mine=number == 0)
+        outcome, separation = _asked(rules, name, pair, mine=number == 0)
         outcomes.append(outcome)
-        if found is not None and found.sentence is not None:
-            separations.setdefault(name, found)
+        if separation is not None and separation.sentence is not None:
+            separations.setdefault(name, separation)
     report(0.75, "running WL tests")
     network = _network_rounds(grammar, layers, pair)
     at = None if network.separated_at is None else f"after {_layers(network.separated_at)}"
@@ -199,20 +201,20 @@ def compare_pair(
             mine=True,
         ),
     )
-    rounds = {"1-WL": node_rounds(pair), "3-WL": pair_rounds(pair), "network": network}
+    rounds = {"1-WL": wl_rounds(pair, 1), "3-WL": wl_rounds(pair, 2), "network": network}
     for name in ("1-WL", "3-WL"):
         separated = rounds[name].separated_at
         detail = "" if separated is None else f"in round {separated}"
         outcomes.append(PairAnswer(name, separated is not None, detail))
     if max(map(len, pair)) <= MOST_NODES_4WL:
-        found = separate("4-WL", *pair)
-        detail = f"in round {found.depth}" if found.different else ""
-        outcomes.append(PairAnswer("4-WL", found.different, detail))
+        separation = separate("4-WL", *pair)
+        detail = f"in round {separation.depth}" if separation.different else ""
+        outcomes.append(PairAnswer("4-WL", separation.different, detail))
     report(0.9, "looking for the counted pattern")
     isomorphic = are_isomorphic(*pair) is True
-    made = PairReport((first, second), tuple(outcomes), rounds=rounds, isomorphic=isomorphic)
+    pair_report = PairReport((first, second), tuple(outcomes), rounds=rounds, isomorphic=isomorphic)
     whose = grammar.name if grammar.name in separations else next(iter(separations), "")
-    return _with_sentence(made, separations[whose], whose, pair) if whose else made
+    return _with_sentence(pair_report, separations[whose], whose, pair) if whose else pair_report
 
 
 def _layers(count: int) -> str:
@@ -223,14 +225,14 @@ def _asked(
     grammar: Grammar, name: str, pair: tuple[Adjacency, Adjacency], mine: bool
 ) -> tuple[PairAnswer, Separation | None]:
     try:
-        found = separate(grammar, *pair)
+        separation = separate(grammar, *pair)
     except G2N2Error as fault:
         return PairAnswer(name, None, str(fault).split("\n")[0], mine), None
-    if found.sentence is None:
-        if found.verdict == "same":
-            return PairAnswer(name, False, "", mine), found
-        return PairAnswer(name, None, found.verdict, mine), found
-    return PairAnswer(name, True, f"by {found.definitions()[-1].term}", mine), found
+    if separation.sentence is None:
+        if separation.verdict == "same":
+            return PairAnswer(name, False, "", mine), separation
+        return PairAnswer(name, None, separation.verdict, mine), separation
+    return PairAnswer(name, True, f"by {separation.definitions()[-1].term}", mine), separation
 
 
 def _with_sentence(
@@ -296,75 +298,22 @@ def pattern_places(pattern: Pattern, graph: Adjacency) -> list[tuple[tuple[int, 
     return sorted(seen - {()}, key=lambda place: (-len(place), place))[:MOST_PLACES]
 
 
-def node_rounds(pair: Sequence[Adjacency]) -> Rounds:
-    """1-WL on both graphs at once: a node's colour, and the multiset of its neighbours'."""
-    neighbours = [[np.flatnonzero(row).tolist() for row in graph] for graph in pair]
-    first: Colouring = tuple((0,) * len(graph) for graph in pair)
-
-    def refined(colours: Colouring) -> list[list[object]]:
-        return [
-            [(own[v], tuple(sorted(own[u] for u in around))) for v, around in enumerate(lists)]
-            for own, lists in zip(colours, neighbours, strict=True)
-        ]
-
-    found = _until_stable(first, refined)
-    return Rounds(steady_colours(found.colours), found.separated_at)
-
-
-def pair_rounds(pair: Sequence[Adjacency]) -> Rounds:
-    """2-FWL, which is 3-WL, on both graphs at once; a node shows the colour of (i, i)."""
-    sizes = [len(graph) for graph in pair]
-    first = _numbered(
-        [
-            [(i == j, bool(graph[i, j])) for i in range(n) for j in range(n)]
-            for graph, n in zip(pair, sizes, strict=True)
-        ]
-    )
-
-    def refined(colours: Colouring) -> list[list[object]]:
-        made: list[list[object]] = []
-        count = len(_classes(colours))
-        for flat, n in zip(colours, sizes, strict=True):
-            own = np.array(flat).reshape(n, n)
-            # A pair (c(i, w), c(w, j)) as one number; a sorted row is the multiset over w.
-            triples = np.sort(own[:, None, :] * count + own.T[None, :, :], axis=2)
-            made.append([(own[i, j], triples[i, j].tobytes()) for i in range(n) for j in range(n)])
-        return made
-
-    found = _until_stable(first, refined)
-    nodes = tuple(
-        tuple(
-            tuple(flat[i * n + i] for i in range(n)) for flat, n in zip(colours, sizes, strict=True)
-        )
-        for colours in found.colours
-    )
-    return Rounds(steady_colours(nodes), found.separated_at)
-
-
-def _until_stable(first: Colouring, refined: Callable[[Colouring], list[list[object]]]) -> Rounds:
-    """Rounds until no class splits."""
-    history = [first]
-    while True:
-        new = _numbered(refined(history[-1]))
-        if len(_classes(new)) == len(_classes(history[-1])):
-            break
-        history.append(new)
-    separated = next((r for r, colours in enumerate(history) if _differ(colours)), None)
-    return Rounds(tuple(history), separated)
+def wl_rounds(pair: Sequence[Adjacency], k: int) -> Rounds:
+    """1-WL (k = 1) or 2-FWL, which is 3-WL (k = 2); a node then shows the colour of (i, i)."""
+    history: list[Colouring] = []
+    separated = None
+    for colours in colour_rounds(pair_types(pair, None, None), k, "wl" if k == 1 else "fwl"):
+        first, second = (np.sort(part, axis=None) for part in colours)
+        if separated is None and not np.array_equal(first, second):
+            separated = len(history)
+        nodes = colours if k == 1 else [part.diagonal() for part in colours]
+        history.append(tuple(tuple(part.tolist()) for part in nodes))
+    return Rounds(steady_colours(history), separated)
 
 
 def _numbered(keys: Sequence[Sequence[object]]) -> Colouring:
     numbers: dict[object, int] = {}
     return tuple(tuple(numbers.setdefault(key, len(numbers)) for key in part) for part in keys)
-
-
-def _classes(colours: Colouring) -> set[int]:
-    return {colour for part in colours for colour in part}
-
-
-def _differ(colours: Colouring) -> bool:
-    first, second = (Counter(part) for part in colours)
-    return first != second
 
 
 def steady_colours(history: Sequence[Colouring]) -> tuple[Colouring, ...]:
@@ -397,18 +346,19 @@ def _network_rounds(grammar: Grammar, layers: int, pair: tuple[Adjacency, Adjace
         history: list[Colouring] = []
         separated = None
         for rounds in range(layers + 1):
-            found = grammar_test(
+            test_result = grammar_test(
                 tested,
                 list(pair),
                 rounds=rounds,
                 functions=options.functions,
                 last_functions=options.last_functions,
                 inputs=options.inputs,
+                trunk=options.trunk,
             )
-            if separated is None and found.separated():
+            if separated is None and test_result.separated():
                 separated = rounds
             if not tested.scope:  # with marks the colour of a node is another for each mark
-                history.append(tuple(tuple(part.tolist()) for part in found.node_colours()))
+                history.append(tuple(tuple(part.tolist()) for part in test_result.node_colours()))
     except G2N2Error as fault:
         return Rounds(note=str(fault).split("\n")[0])
     return Rounds(steady_colours(history), separated)

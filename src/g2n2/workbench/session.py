@@ -17,9 +17,8 @@ from .chain import DerivedChain, derive_chain
 from .files import FileReport, inspect_file
 from .jobs import JobFailed, Jobs
 from .languages import EXAMPLES, OWN, Fault, Language, fragment_text, read_language
-from .network import Network, plan
+from .network import Network, network_power, plan, words_power
 from .pairs import GALLERY, Drawn, PairReport, compare_pair, draw_pair, graph6_of_edges
-from .power import network_power, words_power
 from .state import State
 from .takeaway import texts
 
@@ -192,17 +191,19 @@ class Session:
 
     def read_language(self) -> None:
         """Read the text; a right one is derived, a wrong one is explained where it is."""
-        found = read_language(self.state.language)
+        language = read_language(self.state.language)
         for slot in ("chain", "words", "network"):
             self.cancel(slot, silent=True)
-        if isinstance(found, Fault):
+        if isinstance(language, Fault):
             self.language = None
-            fault = {"message": found.message, "start": found.start, "end": found.end}
+            fault = {"message": language.message, "start": language.start, "end": language.end}
             self.send({"fault": fault, "stale": True})
             return
-        self.language = found
-        self.send({"fault": None, "stale": True, "html": {"ticks": views.ticks(found.operations)}})
-        self.compute("chain", self.derived, derive_chain, found.grammar)
+        self.language = language
+        self.send(
+            {"fault": None, "stale": True, "html": {"ticks": views.ticks(language.operations)}}
+        )
+        self.compute("chain", self.derived, derive_chain, language.grammar)
 
     def derived(self, chain: DerivedChain) -> None:
         self.chain, self.words, self.net = chain, None, None
@@ -361,13 +362,13 @@ class Session:
             return
         state = self.state
         try:
-            made = plan(self.chain.reduced, state.nodes, state.width, state.layers)
+            layer_plan = plan(self.chain.reduced, state.nodes, state.width, state.layers)
         except G2N2Error as fault:
             self.network = None
             self.send({"html": {"layer": views.message(str(fault)), "network": ""}})
             return
-        self.network = made
-        self.send({"html": {"layer": views.network(made, state.nodes), "network": ""}})
+        self.network = layer_plan
+        self.send({"html": {"layer": views.network(layer_plan, state.nodes), "network": ""}})
         self.show_takeaway()
 
     def show_power(self) -> None:
@@ -397,19 +398,19 @@ class Session:
         last = len(rounds.colours) - 1
         at = min(self.state.round, last)
         colours = rounds.colours[at]
-        apart = rounds.separated_at is not None and rounds.separated_at <= at
+        separated = rounds.separated_at is not None and rounds.separated_at <= at
         counts = len({colour for part in colours for colour in part})
-        said = "the counts differ" if apart else "the graphs look alike"
-        text = f"round {at} of {last}: {counts} colour{'s' if counts != 1 else ''}, {said}"
+        sentence = "the counts differ" if separated else "the graphs look alike"
+        text = f"round {at} of {last}: {counts} colour{'s' if counts != 1 else ''}, {sentence}"
         g, h = colours
-        return {"g": g, "h": h, "max": last, "round": at, "text": text, "apart": apart}
+        return {"g": g, "h": h, "max": last, "round": at, "text": text, "apart": separated}
 
     def show_takeaway(self) -> None:
         if self.chain is None or self.language is None:
             return
         drawing = self.network.drawing if self.network else ""
-        made = texts(self.state, self.language, self.chain, drawing)
-        self.send({"takeaway": {"tab": self.state.tab, "text": made[self.state.tab]}})
+        contents = texts(self.state, self.language, self.chain, drawing)
+        self.send({"takeaway": {"tab": self.state.tab, "text": contents[self.state.tab]}})
 
 
 def script(message: Message) -> str:

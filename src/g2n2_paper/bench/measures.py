@@ -96,7 +96,7 @@ def copies(work: Workload) -> float:
     model = work.network()
     counts = InputRows(model, work.store, None).copies(training=True)
     pairs = work.graphs.sizes**2
-    return 1.0 if counts is None else float((counts * pairs).sum() / pairs.sum())
+    return 1.0 if counts is None else float((counts[:, -1] * pairs).sum() / pairs.sum())
 
 
 def flops_per_byte(case: Case, sizes: Ints) -> float:

@@ -6,8 +6,10 @@ from decimal import Decimal
 from statistics import fmean
 from typing import Any
 
+from ..beyond import BEYOND_COUNTS
 from ..brec import BEYOND, TRAINED
 from ..contenders import CONTENDERS
+from ..power import NORMALISED
 from ..q1 import GRAMMARS
 from ..q2 import (
     COLLAPSE_SEEDS,
@@ -25,6 +27,7 @@ from .frame import Results
 from .numbers import Value, entry, r2, whole
 from .tables_filters import FILTERS, label, networks_by_depth, score
 from .tables_molecules import facts as molecules
+from .tables_power import COUNTED, ON_ZINC, ZINC_ERROR
 from .tables_qm9 import TARGETS, mae
 from .tables_tu import (
     OTHERS,
@@ -141,7 +144,7 @@ def q3(results: Results) -> dict[str, Any]:
 def q4(results: Results) -> dict[str, Any]:
     """The best G²N² at band-pass, from random weights and with a Chebyshev start."""
     starts = {
-        "random": ("G2N2", "G2N2-slow", "G2N2-released", "G2N2-paper"),
+        "random": ("G2N2", "G2N2-slow", "G2N2-projected", "G2N2-released", "G2N2-paper"),
         "chebyshev": ("G2N2-chebyshev",),
     }
     paper = cited("filters").rows["G²N²"]
@@ -171,4 +174,29 @@ def power(results: Results) -> dict[str, Any]:
         counts[name] = trained.mean - beyond.mean
     published = cited("brec").rows["PPGN"]["total (400)"].text
     texts = {name: whole(count) for name, count in counts.items()}
-    return {"brec": texts, "published": published, "enough": counts["G2N2-8"] >= 258}
+    return {
+        "brec": texts,
+        "published": published,
+        "enough": counts["G2N2-8"] >= 258,
+        "marks": with_marks(results),
+    }
+
+
+def with_marks(results: Results) -> dict[str, Any]:
+    """Which of two networks has the lower error; None where one of them was not run.
+
+    `counts` has those on which the one with the mark has it, and those on which it has not.
+    """
+    plain, marked = (f"counting/beyond/{contender.name}" for contender in COUNTED)
+    counts: dict[bool, list[str]] = {True: [], False: []}
+    for count in BEYOND_COUNTS:
+        left, right = (
+            results.value("power", cell, NORMALISED.format(count)) for cell in (plain, marked)
+        )
+        if left and right:
+            counts[right.mean < left.mean].append(count.replace("_", " "))
+    errors = [results.value("power", f"zinc/{c.name}", ZINC_ERROR) for c in ON_ZINC]
+    return {
+        "counts": counts if any(counts.values()) else None,
+        "zinc": errors[1].mean < errors[0].mean if errors[0] and errors[1] else None,
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -12,7 +13,7 @@ import pandas as pd
 from g2n2.errors import DataError
 
 from ..record import EARLIER, CellRecord, read_records
-from .numbers import EMPTY, Digits, TableEntry, Value, entry, significant
+from .numbers import EMPTY, Best, Digits, TableEntry, Value, entry, fixed, significant, table, whole
 
 
 class Results:
@@ -56,6 +57,36 @@ class Results:
 
     def first(self, question: str, cell: str) -> CellRecord | None:
         return next(iter(self.of(question, cell)), None)
+
+    def sizes(self, question: str, cells: Iterable[str]) -> list[str]:
+        """Parameters of the networks of some cells."""
+        return [self.entry(question, cell, "parameters", whole).printed for cell in cells]
+
+    def grid(
+        self,
+        question: str,
+        head: str,
+        rows: Mapping[str, str],
+        columns: Mapping[str, str],
+        cell: str,
+        metric: str,
+        decimals: int | None = None,
+        best: Best | None = min,
+        sizes: str = "",
+    ) -> pd.DataFrame:
+        """A table whose rows and columns, by name, fill the patterns of a cell and of a metric.
+
+        If columns are cells, `sizes` names a last row with their parameters.
+        """
+        digits = significant if decimals is None else fixed(decimals)
+        lines: list[list[object]] = []
+        for name, row in rows.items():
+            keys = [{"row": row, "column": column} for column in columns.values()]
+            pairs = [(cell.format(**key), metric.format(**key)) for key in keys]
+            lines.append([name, *(self.entry(question, *pair, digits) for pair in pairs)])
+        if sizes:
+            lines.append([sizes, *self.sizes(question, columns.values())])
+        return table([head, *columns], lines, best_in_row=best)
 
     def work(self, question: str, cell: str, unit: bool = True) -> str:
         """Seeds and work of a cell: `3 × 12 epochs`; a dash if it was not run."""

@@ -24,7 +24,6 @@ from . import (
     frame,
     performance,
     tables_filters,
-    tables_marks,
     tables_molecules,
     tables_power,
     tables_qm9,
@@ -44,7 +43,6 @@ TABLES = {
     "tu": tables_tu,
     "filters": tables_filters,
     "trained": tables_power,
-    "marks": tables_marks,
     "molecule_sets": tables_molecules,
     "records": frame,
 }
@@ -89,6 +87,7 @@ class Pages:
             "cited": lambda name: cited(name).citation,
             **{name: MarkdownTables(module, self.results) for name, module in TABLES.items()},
             **facts.all_facts(self.results),
+            "grid": lambda *arguments: markdown(self.results.grid(*arguments)),
         }
 
     def part(self, name: str, page: str) -> str:

@@ -70,20 +70,33 @@ PRECISIONS = {
 """Name and colour in the roofline."""
 
 
-def group_table(rows: Sequence[Row], group: str) -> pd.DataFrame:
-    """The results of a group; one that was not measured says why, peers of none have no column."""
-    known = {"× reference", "× PPGN", "× block-diagonal"} | {
-        header for header, peer in PEERS.items() if any(peer in row["peers"] for row in rows)
+def group_table(rows: Sequence[Row], group: str, reasons: bool = True) -> pd.DataFrame:
+    """The results of a group; peers of none have no column.
+
+    A case that was not measured says so in its second cell. With `reasons` it also says why, and
+    so does a peer that was not; without, peers that no case was compared with have no column.
+    """
+    used_headers = {
+        header
+        for header, peer in PEERS.items()
+        if any(
+            peer in row["peers"] and (reasons or row["peers"][peer].get("ratio")) for row in rows
+        )
     }
-    headers = [h for h in COLUMNS.get(group, COLUMNS[""]) if h not in PEERS or h in known]
+    headers = [h for h in COLUMNS.get(group, COLUMNS[""]) if h not in PEERS or h in used_headers]
     lines = []
     for row in rows:
         cells = [cell(row, header) for header in headers]
         if row["status"] != "measured":
-            verb = "differs from the reference" if row["status"] == "differs" else row["status"]
-            cells[1] = f"{verb}: {row['reason']}"
+            cells[1] = why_not(row) if reasons else row["status"]
         lines.append(cells)
     return pd.DataFrame(lines, columns=list(headers))
+
+
+def why_not(row: Row) -> str:
+    """Why a case was not measured."""
+    verb = "differs from the reference" if row["status"] == "differs" else row["status"]
+    return f"{verb}: {row['reason']}"
 
 
 def cell(row: Row, header: str) -> str:
@@ -154,7 +167,8 @@ def group_tables(rows: Iterable[Row], group: str) -> str:
     for name, measured in by_machine.items():
         older = any(row["made_with"].get("kernels") != kernel_digest() for row in measured)
         note = f", {OLDER}" if older else ""
-        parts.append(f"{name}{note}:\n\n{markdown(group_table(measured, group))}")
+        parts.append(f"{name}{note}:\n\n{markdown(group_table(measured, group, reasons=False))}")
+        parts += [f"{r['case']} {why_not(r)}." for r in measured if r["status"] != "measured"]
     return "\n\n".join(parts) or f"*Not measured yet: `g2n2-paper bench --case {group}`.*"
 
 
@@ -215,7 +229,8 @@ def _draw_roofline(figure: Any, points: Sequence[Row]) -> None:
             side, corner = "center", (x, 1.4 * y)
         style = {"ha": side, "va": "center", "fontsize": 6}
         arrow = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"}
-        axes.annotate(row["case"], (x, y), corner, arrowprops=arrow, **style)
+        name = row["case"].removesuffix("-modern").replace("-bf16", "")  # as the colour says
+        axes.annotate(name, (x, y), corner, arrowprops=arrow, **style)
     axes.set(xscale="log", yscale="log", xlim=(8, 2048), ylabel="useful TFLOP/s")
     axes.set_xlabel("useful FLOP for each byte a fused layer moves")
     axes.set_title(f"{hardware['device']}, {speed / 1e12:.2g} TB/s measured")

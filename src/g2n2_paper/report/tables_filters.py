@@ -21,6 +21,7 @@ LABELS = {
     "G2N2-paper": "G²N², the paper's equations",
     "G2N2-slow": "G²N², a fifth of the rate",
     "G2N2-solved": "G²N², read-out solved first",
+    "G2N2-projected": "G²N², read-out solved at every step",
     "G2N2-released": "G²N², as in the released script",
     "PPGN-alike": "PPGN, blocks of G²N²",
 }
@@ -59,7 +60,7 @@ def score_entry(results: Results, name: str, network: Network) -> TableEntry:
 
 
 def q4(results: Results, chosen: Iterable[Network] | None = None) -> pd.DataFrame:
-    """Networks beside the published rows; all of them, or those chosen."""
+    """Networks beside the published rows; all that were run, or those chosen."""
     rows: list[list[object]] = []
     for name, numbers in cited("filters").rows.items():
         published = [TableEntry(numbers[f].text, numbers[f].value) for f in FILTERS]
@@ -67,6 +68,8 @@ def q4(results: Results, chosen: Iterable[Network] | None = None) -> pd.DataFram
     for network in networks_by_depth() if chosen is None else chosen:
         entries = [score_entry(results, name, network) for name in FILTERS]
         records = [results.first("q4", cell(name, network)) for name in FILTERS]
+        if not any(records):
+            continue
         sizes = [results.entry("q4", r.cell, "parameters", whole).text for r in records if r]
         behind = _best_steps(records), next(iter(sizes), EMPTY), _runs(records)
         rows.append([label(network[0]), str(network[1]), *entries, *behind])
@@ -93,15 +96,6 @@ def _runs(records: list[CellRecord | None]) -> str:
     done = [str(record.done) if record else EMPTY for record in records]
     counts = done[0] if len(set(done)) == 1 else " / ".join(done)
     return f"{counts}; at most {configs[0]['steps']:,} steps at rate {configs[0]['rate']}"
-
-
-def q4_ceilings(results: Results, metrics: dict[str, str]) -> pd.DataFrame:
-    """Linear filters, fitted on the training image or on the test image itself."""
-    rows = [
-        [name, *(results.entry("q4", "ceilings", f"{f}: {metric}", r2) for f in FILTERS)]
-        for name, metric in metrics.items()
-    ]
-    return table(("linear filter", *SCORES), rows)
 
 
 def q4_ppgn(results: Results) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -114,7 +114,7 @@ def q2_variants(results: Results) -> pd.DataFrame:
         others = [_with_work(results, cell, target) for cell in changes(target).values()]
         rows.append([symbol(target), plain, *others])
     columns = changes("r2")
-    rows.append(["parameters", *_sizes(results, [single("r2").name, *columns.values()])])
+    rows.append(["parameters", *results.sizes("q2", [single("r2").name, *columns.values()])])
     return table(["target", "G²N²", *columns], rows, best_in_row=min)
 
 
@@ -122,10 +122,6 @@ def _with_work(results: Results, cell: str, target: str) -> TableEntry:
     """A number and, in brackets, seeds × epochs."""
     error = entry(mae(results, cell, target))
     return TableEntry(f"{error.text} ({results.work('q2', cell, unit=False)})", error.value)
-
-
-def _sizes(results: Results, cells: Iterable[str]) -> list[str]:
-    return [results.entry("q2", cell, "parameters", whole).printed for cell in cells]
 
 
 def q2_joint(results: Results, columns: Mapping[str, str], published: str = "") -> pd.DataFrame:
@@ -138,7 +134,7 @@ def q2_joint(results: Results, columns: Mapping[str, str], published: str = "") 
         ours = [entry(mae(results, cell, target)) for cell in columns.values()]
         rows.append([symbol(target), *numbers, *ours])
     empty = [""] * len(headers)
-    rows.append(["parameters", *empty, *_sizes(results, columns.values())])
+    rows.append(["parameters", *empty, *results.sizes("q2", columns.values())])
     rows.append(["seeds × work", *empty, *(results.work("q2", c) for c in columns.values())])
     names = [*(f"{column}, cited" for column in headers), *columns]
     return table(["target", *names], rows, best_in_row=min)
@@ -165,12 +161,10 @@ def change(before: Value | None, after: Value | None) -> str:
 
 def q2_sums(results: Results) -> pd.DataFrame:
     """Errors of the fitted sums alone."""
-    columns = {"sums of elements": "sums/elements", "with the extent": "sums/extent"}
-    rows: list[list[object]] = [
-        [symbol(t), *(entry(mae(results, cell, t)) for cell in columns.values())] for t in TARGETS
-    ]
-    rows.append(["numbers fitted", *_sizes(results, columns.values())])
-    return table(["test MAE", *columns], rows)
+    rows = {symbol(name): mae_key(name, target.unit) for name, target in TARGETS.items()}
+    cells = {"sums of elements": "sums/elements", "with the extent": "sums/extent"}
+    best, fitted = None, "numbers fitted"
+    return results.grid("q2", "test MAE", rows, cells, "{column}", "{row}", None, best, fitted)
 
 
 def q2_sums_cited(results: Results) -> pd.DataFrame:

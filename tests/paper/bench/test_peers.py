@@ -1,6 +1,5 @@
 """Networks of others on our batches."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -45,19 +44,6 @@ def test_a_pass_of_a_pyg_network_moves_its_weights_in_training_only(
     one_pass()
     same = [torch.equal(*pair) for pair in zip(before, network.parameters(), strict=True)]
     assert all(same) is not training
-
-
-def test_floydnet_ignores_padding(work):
-    pytest.importorskip("floydnet", reason="FloydNet is not installed")
-    torch.manual_seed(0)
-    network = peers.Floyd(work)
-    torch.nn.init.normal_(network.blocks[0].c_proj.weight)  # blocks are the identity at first
-    smallest = np.array([int(np.argmin(work.graphs.sizes))])
-    found = []
-    for chosen in (smallest, np.array([*smallest, int(np.argmax(work.graphs.sizes))])):
-        batch = work.batch(chosen)
-        found.append(network(batch.adjacency, batch.nodes, batch.edges, batch.mask)[:1])
-    torch.testing.assert_close(*found)
 
 
 def test_a_peer_that_cannot_run_says_why(work, monkeypatch):

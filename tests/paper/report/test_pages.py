@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from g2n2.errors import DataError
 from g2n2_paper.cli import app
+from g2n2_paper.record import CellRecord
 from g2n2_paper.report import facts, tables_filters, tables_power, tables_qm9, tables_tu
 from g2n2_paper.report.cited import cited
 from g2n2_paper.report.frame import Results, provenance_table
@@ -160,6 +161,33 @@ def test_a_missing_record_is_told_with_its_command(copy):
     (copy / "results" / "q1" / "train-G_L3.s2.json").unlink()
     with pytest.raises(DataError, match="q1 train/G_L3 has no record: g2n2-paper q1 --only"):
         Pages(copy / "results", copy)
+
+
+@pytest.mark.parametrize(("marked", "lower"), [(0.1, "with"), (0.4, "without")])
+def test_the_winner_among_networks_with_and_without_marks_is_the_records(copy, marked, lower):
+    def record(cell: str, seed: int, **metrics: float) -> None:
+        content = {key: {} for key in ("config", "data", "provenance", "detail")}
+        sizes = {"done": 2, "unit": "epochs", "seconds": 1.0, "metrics": metrics}
+        CellRecord(question="power", cell=cell, seed=seed, **{**content, **sizes}).write(
+            copy / "results"
+        )
+
+    for name, error in (("G2N2-3", 0.2), ("G2N2Σ-2+1", marked)):
+        for seed in range(3):
+            metrics = {"test MAE penalised_logP": error + seed / 100, "parameters": 9.0}
+            record(f"zinc/{name}", seed, **metrics)
+    for name, errors in (("G2N2-3", (0.2, 0.2)), ("G2N2Σ-3", (marked, 0.3))):
+        pair = {
+            f"normalised test MAE {n}": e for n, e in zip(("K4", "7_cycle"), errors, strict=True)
+        }
+        record(f"counting/beyond/{name}", 0, **pair)
+    pages = Pages(copy / "results", copy)
+    zinc = pages.part("marks-zinc", "beyond-3wl.md")
+    assert zinc.endswith(f"The network {lower} the mark has the lower mean error.")
+    best = "**0.110 ± 0.010**" if marked < 0.2 else "**0.210 ± 0.010**"
+    assert best in zinc
+    counts = pages.part("marks-counting", "beyond-3wl.md")
+    assert counts.endswith("on 1 of 8 counts: K4." if marked < 0.2 else "on 0 of 8 counts.")
 
 
 def test_how_numbers_look():

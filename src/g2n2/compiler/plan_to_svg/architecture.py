@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...language.sorts import M, R, S, Sort, V
+from ...svg_canvas import FAINT, Box, Canvas, Point, text_width
 from ..plan import SYMBOLS, NetworkPlan, shape
 from ..plan_to_text import input_text, local_texts, pool_texts, sizes_text
-from .layer import body_label
-from .palette import INPUT, MEMORY, MIXER, RULE, SELECTOR
-from .svg import BELOW, FAINT, SIZE, Box, Canvas, Point, memory_icon, text_width
+from .layer import BILINEAR, body_label
+from .palette import BELOW, INPUT, MEMORY, MIXER, RULE, SELECTOR, SIZE, memory_icon
 
 _GAP = 58.0
 """Room for an arrow between two columns."""
@@ -155,11 +155,11 @@ class _Architecture:
             update.sort: [body_label(step) for step in update.steps] for update in layer.updates
         }
         texts = [body for labels in bodies.values() for body in labels]
-        width = max([text_width(text, 13) for text in texts] + [text_width("layer 99", 14, True)])
+        width = max([text_width("layer 99", 14, True), *(text_width(text, 13) for text in texts)])
         box = self._column(index, width + 32, f"layer {index + 1}")
         for update in layer.updates:
             sort = update.sort
-            shown = bodies[sort] or (["Σ_k C_k H W_k"] if update.kind == "bilinear" else [])
+            shown = bodies[sort] or ([BILINEAR] if update.kind == "bilinear" else [])
             first = self._axis(sort) - _LINE * (len(shown) - 1) / 2
             for row, body in enumerate(shown):
                 self.canvas.text(box.cx, first + _LINE * row, body, 13, RULE.stroke)

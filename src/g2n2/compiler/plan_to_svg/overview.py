@@ -8,12 +8,12 @@ from ...grammars.fragments import Fragment
 from ...grammars.grammar import Grammar
 from ...grammars.rules import Rule
 from ...language.operations import OPERATIONS
+from ...svg_canvas import FAINT, INK, Box, Canvas, Paint, text_width
 from ..grammar_to_plan import plan_network
 from ..plan import NetworkPlan
 from ..presets import Preset
 from .layer import draw_layer
-from .palette import MIXER, RULE, Paint
-from .svg import FAINT, INK, Box, Canvas, text_width
+from .palette import MIXER, RULE
 
 ColouredText = tuple[str, str, bool]
 """Text, colour, bold."""

@@ -6,9 +6,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...language.terms import Term
+from ...svg_canvas import FAINT, PAPER, Box, Canvas, Paint, text_width
 from ..trace import Memories, Trace, TraceStep, title, word_text
-from .palette import MEMORY, RULE, SELECTOR, Paint
-from .svg import FAINT, PAPER, Box, Canvas, text_width
+from .palette import MEMORY, RULE, SELECTOR
 
 _CHIP, _PITCH, _SPACE = 28.0, 36.0, 8.0
 _LABEL = 44.0
@@ -87,7 +87,7 @@ def _draw_memories(
     canvas.box(panel, Paint("#c9ced6", "#fbfbfc"), "memories", "")
     row = y + _SPACE + _CHIP / 2
     for sort, words in memories.items():
-        canvas.text(x + 12, row, sort.variable, 14, MEMORY[sort].stroke, "start", bold=True)
+        canvas.text(x + 12, row, sort.variable, 14, MEMORY[sort.plain].stroke, "start", bold=True)
         for line in _lines(words) or [[]]:
             left = x + _LABEL
             for word in line:

@@ -1,15 +1,14 @@
 """Counting sets: random graphs labelled with exact numbers of small subgraphs.
 
 Labels count subgraphs that need not be induced, computed from powers of the adjacency matrix,
-whatever labels a file may carry: `er_graphs.npz` stores induced counts of tailed triangles and
-chordal cycles, which are other numbers.
+whatever labels a file may carry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -22,31 +21,20 @@ from ..files import DataFile
 from ..graph_set import GraphSet, Ints, Target, plain_graphs
 
 Array = NDArray[np.float64]
-_SHA256 = {
-    "random": "e4d596e53114cddcc33d54f74b7051e3fb64ea232d286f8dce4be9e2296f9370",
-    "er": "e2267fe23197c2a830aa458fcd82149a11f71fe0b952b1dc02f5fc1dffce6fa5",
-}
+_FILE = DataFile(
+    *("counting", "random_graphs.npz", "counting"),
+    "e4d596e53114cddcc33d54f74b7051e3fb64ea232d286f8dce4be9e2296f9370",
+    hint="The dataset counting-generated has graphs of the same kind and needs no file.",
+)
 MOST_ENTRIES = 10**8
 """Of all adjacency matrices of a generated set together, which are made dense."""
 # Chen et al. 2020: a random regular graph of (nodes, degree), less as many edges as it has nodes.
 _CHEN_SHAPES = ((10, 6), (15, 6), (20, 5), (30, 5))
 
 
-def load_counting(
-    data: str | Path | None = None, *, graphs: Literal["random", "er"] = "random"
-) -> GraphSet:
-    """Load the random graphs of Chen et al. 2020, 5,000 of them, with the published splits.
-
-    Args:
-        data: Folder searched first.
-        graphs: `random` for the graphs of 10 to 30 nodes most papers use, `er` for the
-            Erdős-Rényi graphs of 10 nodes.
-    """
-    if graphs not in _SHA256:
-        raise DataError(f"graphs: got {graphs!r}, expected one of {', '.join(_SHA256)}")
-    hint = "The dataset counting-generated has graphs of the same kind and needs no file."
-    file = DataFile("counting", f"{graphs}_graphs.npz", "counting", _SHA256[graphs], hint=hint)
-    path, content = file.read(data)
+def load_counting(data: str | Path | None = None) -> GraphSet:
+    """Load the random graphs of Chen et al. 2020, 5,000 of 10 to 30 nodes, with their splits."""
+    path, content = _FILE.read(data)
     arrays = read_npz(content, name=str(path))
     ends = np.cumsum(arrays["num_edges"].astype(np.int64))[:-1]
     matrices = []
@@ -56,8 +44,7 @@ def load_counting(
         matrices.append(matrix)
     keys = {"train": "train_idx", "validation": "val_idx", "test": "test_idx"}
     splits = {part: arrays[key].astype(np.int64) for part, key in keys.items()}
-    name = "counting" if graphs == "random" else "counting-er"
-    return labelled(name, matrices, splits, {"path": str(path), "sha256": file.sha256})
+    return labelled("counting", matrices, splits, {"path": str(path), "sha256": _FILE.sha256})
 
 
 def generate_counting(count: int = 5000, seed: int = 0) -> GraphSet:
@@ -79,15 +66,10 @@ def generate_counting(count: int = 5000, seed: int = 0) -> GraphSet:
 def regular_counting_set(
     count: int = 1500, nodes: int = 16, degree: int = 3, seed: int = 0
 ) -> GraphSet:
-    """Make random regular graphs of one size, labelled with triangles and 4-cycles.
+    """Make random regular graphs of one size, labelled with triangles and 4-cycles; split 60/20/20.
 
-    1-WL gives all of them one colour, so a network it bounds can only answer the mean.
-
-    Args:
-        count: How many graphs; 60 % train, 20 % validation, 20 % test.
-        nodes: Nodes of each.
-        degree: Degree of every node; `nodes * degree` is even and `degree < nodes`.
-        seed: Of all random choices.
+    1-WL gives all of them one colour, so a network it bounds can only answer the mean. There is
+    such a graph if `nodes * degree` is even and `degree < nodes`.
     """
     if not 0 < degree < nodes or nodes * degree % 2:
         raise DataError(

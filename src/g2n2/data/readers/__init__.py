@@ -29,7 +29,7 @@ class Options:
     id: str | None = None
     split_column: str | None = None
     on_bad: OnBad = "skip"
-    hydrogens: bool = False
+    hydrogens: bool | None = None
     largest: bool = False
     stereo: bool = True
     join: Sequence[str] = ()
@@ -48,12 +48,8 @@ def settle_bad_records(
 ) -> list[str]:
     """Turn unreadable records into a note, or refuse them; all of them are always refused.
 
-    Args:
-        bad: One text per record: its place, its name and the reason.
-        total: Records in all.
-        what: The source, as the user names it.
-        on_bad: What the user asked for.
-        at_least: Whether there may be more, as not all records were looked at.
+    `bad` has the place, name and reason of each, of `total` records; there may be more of them
+    (`at_least`) if not all records were looked at.
     """
     if not bad:
         return []
@@ -66,6 +62,6 @@ def settle_bad_records(
     if on_bad == "refuse":
         raise DataError(
             f"{'at least ' if at_least else ''}{len(bad)} of the {total} records of {what} cannot "
-            f"be read: {listed}. Correct them, or read with on_bad='skip' to leave them out"
+            f"be read: {listed}. Correct them, or leave them out with --on-bad skip (on_bad='skip')"
         )
     return [f"{len(bad)} of {total} records {'is' if len(bad) == 1 else 'are'} skipped: {listed}."]

@@ -134,9 +134,7 @@ def read_graph6(path: str | Path, options: Options) -> GraphSet:
     if beside.is_file() and options.target != ():
         table = read_table(beside)
         if len(table) != len(records):
-            raise DataError(
-                f"{table.name} has {len(table)} rows for {len(records)} graphs; expected one each"
-            )
+            raise DataError(f"{table.name} has {len(table)} rows for {len(records)} graphs")
         rest = [key for key in table.columns if key.lower() not in ("graph", "graph_id", "id")]
         wanted = [table.find(key) for key in options.target] if options.target else rest
         fields = targets_of_columns(table, wanted, options.task)

@@ -220,13 +220,9 @@ def targets_of_columns(table: Table, names: Sequence[str], task: Task | None) ->
 def targets_of_array(
     block: NDArray[Any], options: Options, names: Sequence[str] = (), whole: bool | None = None
 ) -> dict[str, Any]:
-    """Targets, columns and notes from an array `[rows, T]`: `y`, or `y0`, `y1`, ….
+    """Targets, columns and notes from an array `[rows, T]`; without names, `y`, or `y0`, `y1`, ….
 
-    Args:
-        block: The numbers; whole numbers are classes.
-        options: The user's `task` and `target`.
-        names: The columns' own names, where the source has any.
-        whole: Whether they were stored as whole numbers; None if the array's type says so.
+    Whole numbers are classes: `whole` says whether they were stored so, if the array does not.
     """
     width, whole = block.shape[1], block.dtype.kind in "biu" if whole is None else whole
     names = list(names) or (["y"] if width == 1 else [f"y{number}" for number in range(width)])
@@ -281,9 +277,7 @@ def _from_numbers(
     """One target column from numbers; if `whole`, whole numbers are classes."""
     if (bad := np.flatnonzero(np.isinf(values))).size:
         where = places[bad[0]] if places else f"entry {bad[0]}"
-        raise DataError(
-            f"target {name!r}, {where} is infinite; expected a finite number, or nothing"
-        )
+        raise DataError(f"target {name!r}, {where} is infinite; expected a number or nothing")
     distinct = np.unique(values[~np.isnan(values)])
     two = set(distinct.tolist()) in ({0.0, 1.0}, {-1.0, 1.0})
     are_classes = whole and len(distinct) > 1 and bool((distinct == np.round(distinct)).all())

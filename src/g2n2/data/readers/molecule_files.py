@@ -44,6 +44,11 @@ def is_molecule_file(path: Path) -> bool:
     return path.name.lower().removesuffix(".gz").endswith((".sdf", ".mol", ".xyz"))
 
 
+def holds_molecule_files(path: Path) -> bool:
+    """Whether it is an SDF or XYZ file, or a folder with one."""
+    return any(map(is_molecule_file, path.iterdir())) if path.is_dir() else is_molecule_file(path)
+
+
 def open_molecule_files(path: Path) -> RecordFile:
     """The molecules of a file or folder; each property is a column."""
     columns = dict.fromkeys(key for record in _records(path) for key in record.properties)
@@ -116,17 +121,13 @@ def _xyz_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
         if not count:
             continue
         if not count.isdecimal() or len(count) > _MOST_DIGITS or int(count) == 0:
-            raise DataError(
-                f"{source}, line {at}: got {count[:40]!r}, expected the number of atoms"
-            )
+            raise DataError(f"{source}, line {at}: got {count[:40]!r}, expected a number of atoms")
         body = list(islice(numbered, min(int(count), _MOST_ATOMS) + 1))
         announced = f"{source}, line {at}: {count} atoms are announced"
         if len(body) > _MOST_ATOMS:
             raise DataError(f"{announced}, expected fewer than {_MOST_ATOMS:,}")
         if len(body) < int(count) + 1:
-            raise DataError(
-                f"{announced} and {max(0, len(body) - 1)} follow; the file is cut short"
-            )
+            raise DataError(f"{announced} and {len(body[1:])} follow; the file is cut short")
         molecules += 1
         place, properties = f"molecule {molecules}", _comment(body[0][1].rstrip("\r\n"))
         try:
@@ -146,9 +147,7 @@ def _atom(line: str, where: str) -> tuple[str, float, float, float]:
             return cells[0], x, y, z
     except ValueError:
         pass
-    raise DataError(
-        f"{where}: got {line.strip()[:60]!r}, expected an element and x y z, as C 0 0 0"
-    )
+    raise DataError(f"{where}: got {line.strip()[:60]!r}, expected an element and x y z")
 
 
 def _comment(line: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -50,46 +50,40 @@ _RDKIT_FAULTS = (RuntimeError, ValueError, OverflowError)
 
 @dataclass(frozen=True)
 class MoleculeRecord:
-    """One molecule of an SDF or XYZ file, as text.
+    """One molecule of an SDF or XYZ file, as text."""
 
-    Attributes:
-        place: Where it is in the file, such as `molecule 3`.
-        properties: Its data items in the file; `name` is its title.
-        block: The record of an SDF up to `M  END`; empty for XYZ.
-        atoms: Element and coordinates in Å of each atom of an XYZ; empty for SDF.
-        fault: Why it cannot be read; empty if it may be.
-    """
-
-    place: str
-    properties: dict[str, str]
-    block: str = ""
+    place: str  # where it is in the file, such as `molecule 3`
+    properties: dict[str, str]  # its data items in the file; `name` is its title
+    block: str = ""  # the record of an SDF up to `M  END`; empty for XYZ
+    # element and coordinates in Å of each atom of an XYZ; empty for SDF
     atoms: tuple[tuple[str, float, float, float], ...] = ()
-    fault: str = ""
+    fault: str = ""  # why it cannot be read; empty if it may be
 
 
-@dataclass
+class ParsedMolecule(NamedTuple):
+    """What is read of one molecule."""
+
+    graph: GraphRecord
+    smiles: str  # canonical
+    elements: frozenset[str]  # symbols of the atoms that are nodes
+    not_read: tuple[str, ...]  # phrases on what the features leave out: isotopes, radicals
+    other_atoms: tuple[tuple[int, str], ...]  # those whose element is not in `ELEMENTS`
+    numbers: list[float]  # of joined columns and descriptors
+    fragmented: bool  # whether it has parts without a bond between them
+    has_orders: bool  # whether its bond orders are known
+
+
+@dataclass(frozen=True)
 class ParsedMolecules:
-    """The molecules of some records.
+    """The molecules of some records by their index, and why the others cannot be read."""
 
-    Attributes:
-        graphs: The graphs of those that could be read.
-        smiles: Canonical SMILES of each.
-        elements: Symbols of the atoms of each that are nodes.
-        rows: The index of each among the records.
-        unread: Why each of the others cannot be read, by its index.
-        features: Numbers of joined columns and descriptors of each.
-        fragmented: How many have parts without a bond between them.
-        without_orders: How many have no bond orders.
-    """
-
-    graphs: list[GraphRecord] = field(default_factory=list)
-    smiles: list[str] = field(default_factory=list)
-    elements: list[frozenset[str]] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    features: list[list[float]] = field(default_factory=list)
+    molecules: dict[int, ParsedMolecule] = field(default_factory=dict)
     unread: dict[int, str] = field(default_factory=dict)
-    fragmented: int = 0
-    without_orders: int = 0
+
+    @property
+    def fragmented(self) -> int:
+        """How many have several fragments."""
+        return sum(molecule.fragmented for molecule in self.molecules.values())
 
     def graph_set(self, options: Options, source: dict[str, Any], **fields: Any) -> GraphSet:
         """The graphs as a set, which may be empty, with further fields of `GraphSet`."""
@@ -97,12 +91,16 @@ class ParsedMolecules:
         graph_names = [f"{COLUMN}{name}" for name in options.join]
         if options.descriptors:
             graph_names += [f"{DESCRIPTOR}{name}" for name, _ in _descriptors()]
-        per_graph = {"rows": tuple(self.rows), "elements": tuple(self.elements)}
-        source = {**source, **per_graph, "unread": self.unread}
-        if self.graphs:
-            features = np.array(self.features).reshape(len(self.graphs), len(graph_names))
+        molecules = self.molecules.values()
+        source = {**source, "rows": tuple(self.molecules), "unread": self.unread}
+        for name in ("elements", "not_read", "other_atoms"):
+            source[name] = tuple(getattr(molecule, name) for molecule in molecules)
+        if molecules:
+            features = np.array([molecule.numbers for molecule in molecules])
+            features = features.reshape(len(molecules), len(graph_names))
             names |= {"graph_names": tuple(graph_names)}
-            return assemble(self.graphs, source=source, graph_features=features, **names, **fields)
+            graphs = [molecule.graph for molecule in molecules]
+            return assemble(graphs, source=source, graph_features=features, **names, **fields)
         none, no_features = np.zeros(0, dtype=np.int64), np.zeros((0, 0), np.float32)
         no_edges, no_targets = np.zeros((2, 0), dtype=np.int64), np.zeros((0, 0))
         arrays = (none, none, no_edges, no_features, no_features, no_targets)
@@ -123,16 +121,11 @@ def parse_records(
             cells = next(cells_of) if options.join else ()
             try:
                 numbers = list(map(finite_number, cells, options.join))
-                molecule, has_orders = _molecule(chem, record)
-                hydrogens = options.hydrogens and isinstance(record, str)
-                _add_graph(parsed, chem, molecule, hydrogens, options, numbers)
+                parsed.molecules[row] = _parsed(chem, record, options, numbers)
             except DataError as fault:
                 parsed.unread[row] = str(fault)
             except _RDKIT_FAULTS as fault:
                 parsed.unread[row] = _in_one_line(fault)
-            else:
-                parsed.rows.append(row)
-                parsed.without_orders += not has_orders
     return parsed
 
 
@@ -211,19 +204,15 @@ def _lone_atom(chem: Any, molecule: Molecule, charge: int) -> Molecule:
     return molecule
 
 
-def _add_graph(
-    parsed: ParsedMolecules,
-    chem: Any,
-    molecule: Molecule,
-    hydrogens: bool,
-    options: Options,
-    numbers: list[float],
-) -> None:
-    """Append the graph of a molecule, of its largest fragment or with implicit hydrogens."""
+def _parsed(
+    chem: Any, record: str | MoleculeRecord, options: Options, numbers: list[float]
+) -> ParsedMolecule:
+    """A record as a graph, of its largest fragment or with implicit hydrogens where asked for."""
+    molecule, has_orders = _molecule(chem, record)
+    if options.hydrogens is False and not isinstance(record, str):
+        molecule = chem.RemoveHs(molecule)
     if molecule.GetNumAtoms() > LONGEST_SMILES:  # for the same reason
-        raise DataError(
-            f"{molecule.GetNumAtoms():,} atoms; molecules of at most {LONGEST_SMILES:,} are read"
-        )
+        raise DataError(f"{molecule.GetNumAtoms():,} atoms; at most {LONGEST_SMILES:,} are read")
     fragments = len(chem.GetMolFrags(molecule))
     if options.largest and fragments > 1:
         molecule = max(
@@ -231,19 +220,46 @@ def _add_graph(
             key=lambda m: (m.GetNumHeavyAtoms(), m.GetNumAtoms(), chem.MolToSmiles(m)),
         )
         chem.AssignStereochemistry(molecule, cleanIt=True, force=True)
-    made = chem.AddHs(molecule) if hydrogens else molecule
-    graph, elements = _graph(made, options.stereo)
+    with_hydrogens = chem.AddHs(molecule, addCoords=True) if options.hydrogens else molecule
+    graph, elements = _graph(with_hydrogens, options.stereo)
     heavy = chem.RemoveHs(molecule, sanitize=False) if "H" in elements else molecule
     smiles = chem.MolToSmiles(heavy)
     if graph.positions is not None and not np.isfinite(graph.positions).all():
         raise DataError("a coordinate is NaN, infinite or too large")
     if options.descriptors:
-        numbers += [_value(compute, molecule) for _, compute in _descriptors()]
-    parsed.features.append(numbers)
-    parsed.graphs.append(graph)
-    parsed.smiles.append(smiles)
-    parsed.elements.append(elements)
-    parsed.fragmented += fragments > 1
+        numbers = [*numbers, *(_value(compute, molecule) for _, compute in _descriptors())]
+    not_read = _not_read(molecule)
+    others = () if elements <= {*ELEMENTS} else _other_atoms(with_hydrogens)
+    return ParsedMolecule(
+        graph, smiles, elements, not_read, others, numbers, fragments > 1, has_orders
+    )
+
+
+def _not_read(molecule: Molecule) -> tuple[str, ...]:
+    """What the features leave out of a molecule."""
+    atoms = list(map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms())))
+    left_out = {
+        "isotopes are not told apart": any(atom.GetIsotope() for atom in atoms),
+        "unpaired electrons are not read": any(atom.GetNumRadicalElectrons() for atom in atoms),
+    }
+    return tuple(phrase for phrase, is_so in left_out.items() if is_so)
+
+
+def _other_atoms(molecule: Molecule) -> tuple[tuple[int, str], ...]:
+    """Number and symbol of the atoms whose element has no feature of its own."""
+    symbols = [atom.GetSymbol() for atom in molecule.GetAtoms()]
+    return tuple((k, symbol) for k, symbol in enumerate(symbols) if symbol not in ELEMENTS)
+
+
+def symbols_of(graphs: GraphSet, number: int) -> list[str]:
+    """The element of each atom of a graph with the features above, `*` if it is not known."""
+    column = [graphs.node_names.index(name) for name in (*ELEMENTS, OTHER_ELEMENT)]
+    rows = graphs.node_features[slice(*graphs.node_offsets[number : number + 2])]
+    symbols = [(*ELEMENTS, "*")[k] for k in rows[:, column].argmax(1).tolist()]
+    others = graphs.source.get("other_atoms", ())
+    for atom, symbol in others[number] if len(others) == len(graphs) else ():
+        symbols[atom] = symbol
+    return symbols
 
 
 @cache
@@ -316,27 +332,26 @@ def molecule_of(graphs: GraphSet, number: int) -> Molecule:
     rows, orders = graphs.node_features[span], graphs.edge_features[edges]
     with chemistry() as chem:
         types = (*(getattr(chem.BondType, name) for name in ("SINGLE", "DOUBLE", "TRIPLE")),)
-        made = chem.RWMol()
-        column = [names.index(name) for name in (*ELEMENTS, OTHER_ELEMENT)]
-        symbols = [(*ELEMENTS, "*")[k] for k in rows[:, column].argmax(1).tolist()]
+        editable = chem.RWMol()
+        symbols = symbols_of(graphs, number)
         for symbol, row in zip(symbols, rows, strict=True):
             atom = chem.Atom(symbol)
             atom.SetFormalCharge(int(row[names.index("formal charge")]))
             atom.SetIsAromatic(bool(row[names.index("aromatic")]))
             atom.SetNoImplicit(True)
             atom.SetNumExplicitHs(int(row[names.index("hydrogens")]))
-            made.AddAtom(atom)
+            editable.AddAtom(atom)
         for (i, j), order in zip(graphs.edges[:, edges].T.tolist(), orders, strict=True):
             if i < j:
                 kind = int(order[:4].argmax()) if order[:4].any() else 0
-                made.AddBond(i, j, (*types, chem.BondType.AROMATIC)[kind])
-                made.GetBondBetweenAtoms(i, j).SetIsAromatic(kind == 3)
+                editable.AddBond(i, j, (*types, chem.BondType.AROMATIC)[kind])
+                editable.GetBondBetweenAtoms(i, j).SetIsAromatic(kind == 3)
                 for one, other in ((i, j), (j, i)):  # a hydrogen that is an atom is no label
-                    atom = made.GetAtomWithIdx(one)
+                    atom = editable.GetAtomWithIdx(one)
                     atom.SetNumExplicitHs(atom.GetNumExplicitHs() - (symbols[other] == "H"))
-        made.UpdatePropertyCache(strict=False)
-        chem.FastFindRings(made)
-        return made.GetMol()
+        editable.UpdatePropertyCache(strict=False)
+        chem.FastFindRings(editable)
+        return editable.GetMol()
 
 
 def fragment_notes(count: int, largest: bool) -> list[str]:
@@ -397,13 +412,14 @@ def read_records(
     notes += settle_bad_records(bad, len(table), table.name, options.on_bad)
     if any(isinstance(record, MoleculeRecord) and record.atoms for record in records):
         notes.append("Bonds are found from the distances between atoms.")
-    if without := parsed.without_orders:
+    molecules = parsed.molecules.values()
+    if without := sum(not molecule.has_orders for molecule in molecules):
         notes.append(f"{without} molecules get no bond orders: each bond counts as single.")
-    labels = read_labels(table.keep(parsed.rows), options, used, joined)
+    labels = read_labels(table.keep([*parsed.molecules]), options, used, joined)
     notes += [*fragment_notes(parsed.fragmented, options.largest), *labels.pop("notes")]
     source = {
         "format": form,
-        "smiles": tuple(parsed.smiles),
+        "smiles": tuple(molecule.smiles for molecule in molecules),
         "records": len(table),
         "record_ids": names,
         **labels.pop("source"),
@@ -423,7 +439,7 @@ def smiles_column(table: Table, named: str | None) -> str:
     for column, cells in table.columns.items():
         sample = [cell for cell in cells if cell][:SAMPLE]
         if any(map(is_text, sample)):
-            share = len(parse_records(sample, Options()).rows) / len(sample)
+            share = len(parse_records(sample, Options()).molecules) / len(sample)
             # Words such as C, F or IN are SMILES too; more varied text is likelier one.
             scores[column] = (share, len(set("".join(sample))))
     best = max(scores, key=lambda column: scores[column], default=None)

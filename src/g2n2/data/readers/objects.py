@@ -213,9 +213,7 @@ def _attribute(items: Iterable[tuple[str, Mapping[str, Any]]], key: str, where: 
     if len(lacking) == len(items):
         return None
     if lacking:
-        raise DataError(
-            f"{where}: {lacking[0]} has no attribute {key!r} and others have; give it to all"
-        )
+        raise DataError(f"{where}: {lacking[0]} has no {key!r} and others have; give it to all")
     return _numbers([np.ravel(attributes[key]) for _, attributes in items], f"{where}: {key}")
 
 

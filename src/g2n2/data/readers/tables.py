@@ -26,18 +26,13 @@ _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "g
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of text with the place of each row.
+    """Columns of text with the place of each row."""
 
-    Attributes:
-        name: The file, as the user wrote it.
-        columns: Column name to its cells; the names are distinct and not empty.
-        places: Where each row is in the file, such as `line 3`.
-        rows: Number of each row in the input, from 0; rows that were left out are counted.
-    """
-
-    name: str
+    name: str  # the file, as the user wrote it
+    # column name to its cells; the names are distinct and not empty
     columns: Mapping[str, Sequence[str]]
-    places: Sequence[str] = ()
+    places: Sequence[str] = ()  # where each row is in the file, such as `line 3`
+    # number of each row in the input, from 0; rows that were left out are counted
     rows: Sequence[int] = ()
 
     def __len__(self) -> int:
@@ -58,10 +53,10 @@ class Table:
 
     def joined(self, names: Sequence[str]) -> list[str]:
         """The columns to be joined as graph features, each once."""
-        found = [self.find(name, ", to be joined as a number of each row") for name in names]
-        if len(set(found)) != len(found):
+        positions = [self.find(name, ", to be joined as a number of each row") for name in names]
+        if len(set(positions)) != len(positions):
             raise DataError(f"a column to be joined is named twice in {shortened(names)}")
-        return found
+        return positions
 
     def first_of(self, names: Iterable[str]) -> str | None:
         """The first of several usual names that is a column here, in the column's spelling."""
@@ -82,17 +77,12 @@ class Table:
 
 
 class RecordFile(NamedTuple):
-    """A file of records with cells of text.
+    """A file of records with cells of text."""
 
-    Attributes:
-        name: The file, as the user wrote it.
-        columns: Names of the columns.
-        rows: Reads place, cells and record of each row, from the beginning, any number of times;
-            the record of a table is None.
-    """
-
-    name: str
-    columns: tuple[str, ...]
+    name: str  # the file, as the user wrote it
+    columns: tuple[str, ...]  # names of the columns
+    # reads place, cells and record of each row, from the beginning, any number of times; the record
+    # of a table is None
     rows: Callable[[], Iterator[tuple[str, list[str], Any]]]
 
     def header(self) -> Table:

@@ -22,7 +22,7 @@ from ..derivatives import once_differentiable
 from ..packed_mlp import Map
 from ..precision import dot_precision
 from ..side_stream import grads_reach_leaves_directly, on_side_stream
-from ..sums.triton import column_sums
+from ..sums import column_sums
 from ..tiling import block, narrowed, processors, programs
 from . import kernels
 

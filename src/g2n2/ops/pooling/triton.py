@@ -85,19 +85,19 @@ class _Pools(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         index: GraphIndex = ctx.index
-        made = [
+        grads_in = [
             grads[0].new_empty(count, width, dtype=ctx.dtype) if there else None
             for count, width, there in zip(ctx.rows, ctx.widths, ctx.like, strict=True)
         ]
         parts = programs(index.most**2, ENTRIES)
         work, tails = parts * len(index.sizes), TAIL if index.totals is not None else 0
         kernels.pool_spread_kernel[(work + tails,)](
-            grads[0].contiguous(), *(grads[0] if x is None else x for x in made), index.sizes,
+            grads[0].contiguous(), *(grads[0] if x is None else x for x in grads_in), index.sizes,
             index.node_starts, index.pair_starts, *(index.totals or (index.sizes, index.sizes)),
             work, parts, tails, *ctx.rows, **ctx.shared, PM=block(ctx.widths[0]),
             PV=block(ctx.widths[1]), BM=ENTRIES, TAIL=tails > 0,
         )  # fmt: skip
-        return *made, None, None, None
+        return *grads_in, None, None, None
 
 
 def _shared(

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..derivatives import once_differentiable
 from ..precision import dot_precision
 from ..side_stream import grads_reach_leaves_directly, on_side_stream
-from ..sums.triton import column_sums
+from ..sums import column_sums
 from ..tiling import as_rows, block, narrowed, programs
 from . import kernels
 

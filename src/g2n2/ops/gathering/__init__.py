@@ -1,1 +1,0 @@
-"""The rows of a batch of graphs out of those of all graphs."""
