@@ -15,6 +15,7 @@ from g2n2.grammars.catalogue import catalogue
 from g2n2.nn.memory_budget import estimate
 from g2n2.nn.model import GrammarGNN
 from g2n2.nn.supports import SpectralSupports
+from peak_memory import peak_bytes
 
 GRAPHS = 2
 DEGREE = 8
@@ -64,8 +65,7 @@ def ratio(model: GrammarGNN, device: str, training: bool, room: int) -> float:
 def _peak(device: str) -> int:
     if device == "cuda":
         return torch.cuda.max_memory_allocated()
-    with open("/proc/self/status", encoding="ascii") as status:
-        return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) * 1024
+    return peak_bytes()
 
 
 if __name__ == "__main__":

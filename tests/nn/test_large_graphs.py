@@ -13,10 +13,11 @@ from g2n2.nn.memory_budget import COPIES_BYTES
 GIB = 1024**3
 
 STEP = """
-import resource, sys
+import sys
 import networkx as nx, torch
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
+from peak_memory import peak_bytes
 side, marks = int(sys.argv[2]), {"marks": 5} if "Σ" in sys.argv[4] else {}
 model = GrammarGNN(
     sys.argv[4], width=32, layers=3, preset=sys.argv[1], backend=sys.argv[3], **marks
@@ -25,7 +26,7 @@ optimiser = torch.optim.Adam(model.parameters())
 model(GraphBatch.of([nx.grid_2d_graph(side, side)])).sum().backward()
 optimiser.step()
 assert all(bool(torch.isfinite(p).all()) for p in model.parameters())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(peak_bytes())
 """
 
 
@@ -36,7 +37,11 @@ def peak(preset, side, backend, grammar="r-G_L3"):
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"},  # what is freed is given back
+        env={
+            **os.environ,
+            "MALLOC_MMAP_THRESHOLD_": "1000000",  # what is freed is given back
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
     )
     return int(process.stdout)
 
