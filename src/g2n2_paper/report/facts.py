@@ -8,7 +8,7 @@ from typing import Any
 
 from ..beyond import BEYOND_COUNTS
 from ..brec import BEYOND, TRAINED
-from ..contenders import CONTENDERS
+from ..contenders import BOUND, CONTENDERS, MARKED
 from ..power import NORMALISED
 from ..q1 import GRAMMARS
 from ..q2 import (
@@ -183,9 +183,10 @@ def power(results: Results) -> dict[str, Any]:
 
 
 def with_marks(results: Results) -> dict[str, Any]:
-    """Which of two networks has the lower error; None where one of them was not run.
+    """Pairs of BREC told apart, and which of two networks has the lower error.
 
-    `counts` has those on which the one with the mark has it, and those on which it has not.
+    `counts` has those on which the network with the mark has it, and those on which it has not;
+    it is None, as `zinc` is, if one of the two networks was not run.
     """
     plain, marked = (f"counting/beyond/{contender.name}" for contender in COUNTED)
     counts: dict[bool, list[str]] = {True: [], False: []}
@@ -196,7 +197,15 @@ def with_marks(results: Results) -> dict[str, Any]:
         if left and right:
             counts[right.mean < left.mean].append(count.replace("_", " "))
     errors = [results.value("power", f"zinc/{c.name}", ZINC_ERROR) for c in ON_ZINC]
+    on_brec = f"brec/{MARKED['G2N2Σ-5'].name}"
+    trained, beyond, bound = (
+        results.need("power", on_brec, metric) for metric in (TRAINED, BEYOND, BOUND)
+    )
     return {
+        "brec": whole(trained.mean - beyond.mean),
+        "bound": whole(bound.mean),
+        "missing": whole(400 - record.done) if (record := results.first("power", on_brec)) else "",
+        "published": cited("brec").rows["N²-GNN"]["total (400)"].text,
         "counts": counts if any(counts.values()) else None,
         "zinc": errors[1].mean < errors[0].mean if errors[0] and errors[1] else None,
     }
