@@ -102,17 +102,6 @@ def test_no_module_takes_the_place_of_a_verb(first: str) -> None:
     assert in_fresh_process(check).split() == ["False"]
 
 
-def test_importing_brings_no_torch() -> None:
-    code = (
-        "import sys, g2n2\n"
-        "from g2n2 import derive, check, compare, power, separate, compile, load, export, predict\n"
-        "from g2n2 import equal, evaluate, refine, trace, requirements, adjacency, read_graphs\n"
-        "check(derive('L1', witnesses=False)); separate('r-G_L1', 'Bw', 'Bg'); power('r-G_L1')\n"
-        "print([name for name in ('torch', 'rdkit', 'lightning') if name in sys.modules])"
-    )
-    assert in_fresh_process(code) == "[]"
-
-
 def test_every_setting_of_a_run_is_a_parameter_of_train() -> None:
     from dataclasses import fields
 

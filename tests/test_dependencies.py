@@ -104,29 +104,3 @@ def used() -> tuple:
 
 def test_dependencies_declared_are_used_and_those_used_are_declared(project, used):
     assert problems(project, *used) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda extras: extras["train"].append("flask>=3"), "flask is declared and not used"),
-        (
-            lambda extras: extras["train"].append("scikit-learn"),
-            "scikit-learn is declared and not used",
-        ),
-        (
-            lambda extras: extras["chem"].remove(extras["chem"][0]),
-            "rdkit is imported by the library",
-        ),
-        (lambda extras: extras["dev"].remove("psutil>=6.0"), "psutil is imported by tests"),
-    ],
-)
-def test_a_wrong_declaration_is_seen(project, used, change, said):
-    extras = {
-        name: list(requirements) for name, requirements in project["optional-dependencies"].items()
-    }
-    change(extras)
-    assert any(
-        line.startswith(said)
-        for line in problems({**project, "optional-dependencies": extras}, *used)
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from g2n2.data.graph_set import GraphSet
 from g2n2.data.pyg_fields import PyGTensors
 from g2n2.data.reading import read_graphs
 from g2n2.data.suites import load_suite
-from g2n2.described import aligned, some, span
 from g2n2.power.grammar_test import grammar_test
 from g2n2.power.refinement import refine
 from g2n2.spectral.response import response, spectrum
@@ -72,38 +70,3 @@ def test_a_container_is_one_short_line_and_a_small_table(name: str) -> None:
     assert html.startswith("<table>")
     assert html.endswith("</table>")
     assert len(html) < 4000
-
-
-def test_a_graph_set_says_what_it_holds() -> None:
-    graphs = replace(small_graphs(), name="<b>mine</b>")
-    text = repr(graphs)
-    assert "graphs=50" in text
-    assert "nodes=8" in text
-    assert f"edges={graphs.edges.shape[1]:,}" in text
-    assert graphs.columns[0].name in text
-    html = graphs._repr_html_()
-    assert "<b>" not in html
-    assert "&lt;b&gt;mine" in html
-
-
-def test_a_batch_says_what_it_holds() -> None:
-    batch = GraphBatch.of(["C~", "Bw"], dtype=torch.float64)
-    text = repr(batch)
-    assert "graphs=2" in text
-    assert "nodes=3…4" in text
-    assert "float64" in text
-    assert "directed=no" in text
-
-
-def test_names_and_numbers_are_shortened() -> None:
-    assert some([]) == "none"
-    assert some("abcd") == "a b c d"
-    assert some("abcdef") == "a b c d and 2 more"
-    assert len(some(["x" * 1000])) == 40
-    assert span(3, 3) == "3"
-    assert span(1, 2000) == "1…2,000"
-
-
-def test_columns_are_aligned_to_the_left_or_the_right() -> None:
-    rows = [("part", "b", "last"), ("A", "12", "")]
-    assert aligned(rows, right=(1,)) == ["part   b  last", "A     12"]

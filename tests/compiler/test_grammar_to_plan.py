@@ -167,6 +167,11 @@ BAD_OPTIONS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("r-G_L3", {"readout": "none"}, ("leaves nothing",)),
     ("r-G_L3", {"width": 0}, ("width", "at least 1", "0")),
     ("r-G_L3", {"width": 2.5}, ("width", "whole number", "2.5")),
+    ("r-G_L3", {"width": True}, ("width", "whole number", "True")),
+    ("r-G_L3", {"width": {"M": 2.5}}, ("width", "whole number", "2.5")),
+    ("r-G_L3", {"decision": 512}, ("hidden widths, such as (512, 256), got 512",)),
+    ("r-G_L3", {"decision": (8, 0)}, ("a decision layer's width", "at least 1, got 0")),
+    ("r-G_L3", {"typical_size": 0.0}, ("a number of nodes above 0, got 0.0",)),
     ("r-G_L3", {"width": {"X": 3}}, ("X", "M, V_c")),
     ("r-G_L3", {"width": {"S": 3}}, ("S", "M, V_c")),
     ("r-G_L3", {"layers": 0}, ("layers", "at least 1")),
@@ -179,6 +184,7 @@ BAD_OPTIONS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("PPGN", {"preset": "official"}, ("official", "MV_c")),
     ("r-G_L3 ∖ {MV_c}", {"preset": "official"}, ("official", "MV_c")),
     ("no such grammar", {}, ("no grammar is called",)),
+    (7, {}, ("got int, expected a grammar, its name",)),
 ]
 
 

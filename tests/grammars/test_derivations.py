@@ -243,22 +243,6 @@ def test_the_read_out_is_part_of_the_grammar() -> None:
         derive_word(dot, parse("1ᵀAᵀ1"))
 
 
-def test_tree_as_text() -> None:
-    assert tree_text(derive_word(R_G_L3, parse("1ᵀ(A²⊙diag(A1))1"))).splitlines() == [
-        "S → 1ᵀV_c                1ᵀ(A²⊙diag(A1))1",
-        "└─ V_c → MV_c            (A²⊙diag(A1))1",
-        "   ├─ M → (M⊙M)          A²⊙diag(A1)",
-        "   │  ├─ M → MM          A²",
-        "   │  │  ├─ M → A        A",
-        "   │  │  └─ M → A        A",
-        "   │  └─ M → diag(V_c)   diag(A1)",
-        "   │     └─ V_c → MV_c   A1",
-        "   │        ├─ M → A     A",
-        "   │        └─ V_c → 1   1",
-        "   └─ V_c → 1            1",
-    ]
-
-
 def dot_tree(text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Labels and children of a DOT text, read with a regular expression."""
     labels = dict(re.findall(r'^  (n\d+) \[label="((?:[^"\\]|\\.)*)"', text, re.MULTILINE))

@@ -105,26 +105,6 @@ def test_every_subset_generates_only_its_own_operations() -> None:
             assert len(grammar.all_rules) == len(table) - max(ones - 1, 0) + 1  # V → 1 once, M → A
 
 
-def test_a_fragment_without_sentences_is_valid() -> None:
-    grammar = Fragment("⊙").exhaustive()
-    assert grammar.sentence_rules == ()
-    assert grammar.readout_text == "none"
-    assert str(grammar) == "M → (M⊙M) | A\nS → ∅"
-
-
-@pytest.mark.parametrize("text", ["", "  ", "{}", ",;"])
-def test_an_empty_fragment_is_refused(text: str) -> None:
-    with pytest.raises(GrammarError, match="the fragment is empty; name operations"):
-        Fragment(text)
-
-
-def test_an_unknown_operation_names_the_nearest() -> None:
-    with pytest.raises(GrammarError, match=r"unknown operation 'hadamar'.*did you mean hadamard"):
-        Fragment("matmul,hadamar")
-    with pytest.raises(GrammarError, match=r"unknown operation 'L2'.*known: L1, L3, ·"):
-        Fragment("L2")
-
-
 @pytest.mark.parametrize(
     ("text", "fault"),
     [

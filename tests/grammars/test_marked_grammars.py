@@ -18,7 +18,6 @@ from g2n2.language.modular import PRIMES
 from g2n2.language.sorts import S, V
 from g2n2.power.word_memory import Stack
 
-MARKED = ["r-G_L1Σ", "r-G_L3Σ", "r-G_L1ΣΣ", "r-G_L3ΣΣ", "L3Σ (full)", "L1Σ", "L3 + Σ", "L1ΣΣ"]
 ASCII = """
     V' -> M'V' | 1 | v
     M' -> M'.*M' | M'M' | diag(V') | A
@@ -52,15 +51,6 @@ def test_names_of_fragments_with_marks() -> None:
     assert find_grammar("r-gl1markmark").name == "r-G_L1ΣΣ"
     with pytest.raises(GrammarError, match="3 times"):
         Fragment("L1 Σ Σ Σ")
-
-
-@pytest.mark.parametrize("name", MARKED)
-def test_printed_grammars_are_read_back(name: str) -> None:
-    grammar = find_grammar(name)
-    assert Grammar.parse(str(grammar)) == grammar
-    assert Grammar.parse("\n".join(grammar.lines("ascii"))) == grammar
-    assert all(line.isascii() for line in grammar.lines("ascii"))
-    assert [Rule.parse(str(rule)) for rule in grammar.all_rules] == list(grammar.all_rules)
 
 
 def test_the_notation_of_one_mark() -> None:

@@ -78,25 +78,6 @@ def test_a_copy_computes_with_its_own_weights():
     assert any(bool(p.grad.any()) for p in twin.layers.parameters() if p.grad is not None)
 
 
-def test_a_network_in_another_dtype():
-    model = network()
-    for dtype in (torch.float64, torch.float32, torch.bfloat16):
-        assert model.to(dtype)(batch(dtype)).dtype == dtype
-
-
-@pytest.mark.parametrize("preset", ["paper", "modern"])
-def test_a_file_brings_back_the_same_numbers(preset, tmp_path):
-    model = network(preset)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1)
-    model.save(tmp_path / "network.safetensors")
-    again = GrammarGNN.load(tmp_path / "network.safetensors")
-    for backend in ("packed", "reference"):
-        again.backend = backend
-        torch.testing.assert_close(again(batch()), model(batch()))
-
-
 @pytest.mark.parametrize("preset", ["paper", "modern", "ppgn", "official"])
 def test_autocast_computes_in_bfloat16_and_learns_in_float32(preset, monkeypatch):
     model = network(preset)
@@ -112,19 +93,6 @@ def test_autocast_computes_in_bfloat16_and_learns_in_float32(preset, monkeypatch
     assert (value - expected).norm() <= 0.1 * expected.norm()
     assert all(p.grad.dtype == torch.float32 for p in model.parameters() if p.grad is not None)
     assert set(seen) == (set() if preset == "ppgn" else {torch.bfloat16})
-
-
-def test_the_cost_of_a_shape_is_computed_once(monkeypatch):
-    from g2n2.nn import memory_budget
-
-    model, asked = network(), []
-    whole = memory_budget.estimate
-    monkeypatch.setattr(
-        memory_budget, "estimate", lambda *args: asked.append(args[1:3]) or whole(*args)
-    )
-    for _ in range(3):
-        model(batch())
-    assert asked == [(2, 5)]
 
 
 @pytest.mark.parametrize("kernels", [False, True])

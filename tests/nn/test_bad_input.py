@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -63,26 +62,6 @@ def test_refused(
     assert isinstance(caught.value, G2N2Error)
     for word in words:
         assert word in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"width": True}, "a width must be a whole number, at least 1, got True"),
-        ({"width": {"M": 2.5}}, "a width must be a whole number, at least 1, got 2.5"),
-        ({"layers": "3"}, "layers must be a whole number, at least 1, got '3'"),
-        ({"decision": 512}, "decision lists hidden widths, such as (512, 256), got 512"),
-        (
-            {"decision": (8, 0)},
-            "a decision layer's width must be a whole number, at least 1, got 0",
-        ),
-        ({"typical_size": 0.0}, "typical_size is a number of nodes above 0, got 0.0"),
-        ({"grammar": 7}, "got int, expected a grammar, its name"),
-    ],
-)
-def test_odd_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(G2N2Error, match=re.escape(message)):
-        small(**options)
 
 
 def test_the_rule_advised_for_directed_graphs_reads_them() -> None:

@@ -17,14 +17,13 @@ from safetensors import torch as safetensors
 
 from cases import UNMARKED
 from g2n2 import __version__
-from g2n2.compiler.grammar_to_plan import undefined_supports
 from g2n2.compiler.presets import PRESETS, Preset
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError, LoweringError
 from g2n2.grammars.grammar import Grammar
 from g2n2.nn import G2N2, GrammarGNN
 from g2n2.nn.baselines import baseline
-from g2n2.nn.files import checksum, load, save
+from g2n2.nn.files import checksum, load
 from g2n2.nn.supports import SpectralSupports
 
 SIZES = (1, 2, 7)
@@ -46,52 +45,43 @@ def small(**options: object) -> GrammarGNN:
     return GrammarGNN(**{**given, **options})
 
 
-@pytest.mark.parametrize("name", UNMARKED)
-def test_every_grammar_comes_back_as_it_went(name: str, tmp_path: Path) -> None:
-    grammar = UNMARKED[name]
-    named = undefined_supports(grammar)
-    model = small(grammar=grammar, supports=SpectralSupports(len(named)) if named else None)
-    save(model, tmp_path / "network.safetensors")
-    again = load(tmp_path / "network.safetensors")
-    assert again.plan == model.plan
-    assert again.plan.grammar.name == name
-    assert [r for u in again.plan.layers[0].updates for r in u.steps] == [
-        r for u in model.plan.layers[0].updates for r in u.steps
-    ]
-    torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("operations", ["·", "· 1", "· ᵀ ⊙", "· ᵀ 1"])
-def test_a_fragment_comes_back_with_or_without_sentences(operations: str, tmp_path: Path) -> None:
-    model = small(grammar=operations)
-    model.save(tmp_path / "x")
-    again = load(tmp_path / "x")
-    assert again.plan == model.plan
-    assert again.plan.grammar.readout == model.plan.grammar.readout
-    torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
-
-
+FEATURES: dict[str, object] = {"node_features": 2, "edge_features": 1}
 OPTIONS: list[dict[str, object]] = [
-    *({"preset": name} for name in PRESETS),
-    {"preset": replace(PRESETS["paper"], name="mine", hidden=1, decision=(5, 6)), "decision": None},
+    *({"grammar": name} for name in ("G_L3", "GCN", "2-IGN", "· 1", "S → 1ᵀA1 | SS")),
+    *(
+        {"grammar": "GNNML3-4", "supports": SpectralSupports(4, 2.0, 2, learned=learned)}
+        for learned in (True, False)
+    ),
+    *(FEATURES | {"preset": name} for name in PRESETS),
+    FEATURES
+    | {
+        "preset": replace(PRESETS["paper"], name="mine", hidden=1, decision=(5, 6)),
+        "decision": None,
+    },
     {"preset": Preset("silu", activation="silu", pooling="mean")},
-    {"width": {"M": 3, "V": 5}},
-    {"task": "node", "context": True},
-    {"task": "edge", "readout": {"diagonal": "max", "off-diagonal": "none"}},
+    FEATURES | {"width": {"M": 3, "V": 5}},
+    FEATURES | {"task": "node", "context": True},
+    FEATURES | {"task": "edge", "readout": {"diagonal": "max", "off-diagonal": "none"}},
     {"readout": "max", "out": 4},
     {"directed": True, "typical_size": 3.5},
     {"preset": "modern", "pair_norm": "graph"},
     {"preset": "modern", "pair_norm": "none", "pair_bias": False},
+    {"grammar": "G_L1", "functions": "free", "pair_bias": True, "readout": "grammar"},
+    {"grammar": "r-G_L1ΣΣ", "marks": "orbits", "trunk": 1},
 ]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_every_option_comes_back(options: dict[str, object], tmp_path: Path) -> None:
-    model = small(node_features=2, edge_features=1, **options)
+def test_a_network_comes_back_as_it_went(options: dict[str, object], tmp_path: Path) -> None:
+    model = small(**options)
     model.save(tmp_path / "x")
     again = GrammarGNN.load(tmp_path / "x")
     assert again.plan == model.plan
-    torch.testing.assert_close(again(batch(2, 1)), model(batch(2, 1)), rtol=0, atol=0)
+    assert again.plan.grammar.name == model.plan.grammar.name
+    assert repr(again) == repr(model)
+    inputs = model.plan.inputs
+    data = batch(inputs.node_features, inputs.edge_features)
+    torch.testing.assert_close(again(data), model(data), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
@@ -103,16 +93,6 @@ def test_the_dtype_is_kept(dtype: torch.dtype, tmp_path: Path) -> None:
     assert all(p.requires_grad and p.device.type == "cpu" for p in again.parameters())
     data = batch(dtype=dtype)
     torch.testing.assert_close(again(data), model(data), rtol=0, atol=0)
-
-
-def test_learned_and_fixed_spectral_supports_come_back(tmp_path: Path) -> None:
-    for learned in (True, False):
-        given = SpectralSupports(4, bandwidth=2.0, receptive_field=2, learned=learned)
-        model = small(grammar="GNNML3-4", supports=given)
-        model.save(tmp_path / "x")
-        again = load(tmp_path / "x")
-        assert repr(again.supports) == repr(given)
-        torch.testing.assert_close(again(batch()), model(batch()), rtol=0, atol=0)
 
 
 def test_a_baseline_that_leaves_edge_features_out_still_does(tmp_path: Path) -> None:
@@ -331,11 +311,6 @@ DAMAGED = [
     ("one byte more", lambda x: x + b"\0"),
     ("huge header length", lambda x: b"\xff" * 8 + x[8:]),
     ("header not JSON", lambda x: x.replace(b"__metadata__", b'__met"data__')),
-    ("a flipped bit in the grammar", lambda x: x.replace(b"MV_c", b"MV_r", 1)),
-    ("a flipped bit in an option", lambda x: x.replace(b'\\"layers\\": 2', b'\\"layers\\": 3')),
-    ("a flipped bit in the formula", lambda x: x.replace(b'"formula":""', b'"formulb":""')),
-    ("a flipped bit in a dtype", lambda x: x.replace(b'"F32"', b'"I32"', 1)),
-    ("a flipped bit in the weights", lambda x: x[:-3] + bytes([x[-3] ^ 1]) + x[-2:]),
     ("zeros for weights", lambda x: x[:-64] + bytes(64)),
     ("not safetensors", lambda x: b"hello, this is a text file\n" * 9),
 ]
@@ -366,13 +341,12 @@ def test_a_flip_of_any_bit_is_noticed(tmp_path: Path) -> None:
             load(path)
 
 
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_a_pickle_is_refused_and_never_run(protocol: int, tmp_path: Path) -> None:
+def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple[object, tuple[object, ...]]:
             return os.mkdir, (str(tmp_path / "ran"),)
 
-    (tmp_path / "a.pt").write_bytes(pickle.dumps(Evil(), protocol))
+    (tmp_path / "a.pt").write_bytes(pickle.dumps(Evil()))
     torch.save({"x": Evil()}, tmp_path / "b.pt")
     for name in ("a.pt", "b.pt"):
         with pytest.raises(DataError, match="g2n2 never unpickles"):

@@ -11,7 +11,6 @@ import torch
 
 from g2n2.compiler.formula_plan import requirements
 from g2n2.data.batch import GraphBatch
-from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.language.terms import A, Term, substitute
 from g2n2.nn.model import GrammarGNN
@@ -51,14 +50,3 @@ def test_one_network_computes_all_fifteen_operators() -> None:
             got = outputs[graph, : len(n), : len(n), p - 1]
             np.testing.assert_array_equal(got, partition_operator(p, n), err_msg=f"B{p}")
     assert not outputs[0, 1:].any(), "padding stays zero"
-
-
-def test_the_printed_grammar_lacks_the_operators_of_columns_and_transposes() -> None:
-    """THEORY.md §4a: what needs 1vᵀ or Nᵀ, and B6, B11 and B15, which are built from those."""
-    missing = set()
-    for p in PARTITIONS:
-        try:
-            requirements("2-IGN (as printed)", operator(p), symmetric=False)
-        except LoweringError:
-            missing.add(p)
-    assert missing == {3, 4, 6, 8, 9, 10, 11, 14, 15}

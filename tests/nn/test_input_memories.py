@@ -8,7 +8,7 @@ import torch
 
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
-from g2n2.nn.input_memories import LazyConstants, input_memories
+from g2n2.nn.input_memories import input_memories
 
 
 def batch(nodes, edges):
@@ -54,50 +54,6 @@ def test_features_of_other_dtypes_are_promoted_with_and_without_gradients(dtype)
     expected = model(given).detach()
     with torch.no_grad():
         torch.testing.assert_close(model(given), expected)
-
-
-@pytest.fixture
-def made():
-    return []
-
-
-@pytest.fixture
-def named(made):
-    def maker(name, value):
-        return lambda others: made.append(name) or value(others)
-
-    return LazyConstants(
-        {
-            "one": maker("one", lambda c: torch.tensor(1.0)),
-            "two": maker("two", lambda c: c["one"] + c["one"]),
-            "never": maker("never", lambda c: torch.tensor(torch.nan)),
-        }
-    )
-
-
-def test_each_is_made_once_and_only_if_asked_for(named, made):
-    assert made == []
-    assert float(named["two"]) == 2.0
-    assert float(named["two"]) == 2.0
-    assert named["two"] is named["two"]
-    assert made == ["two", "one"]
-
-
-def test_names_are_known_before_anything_is_made(named, made):
-    assert list(named) == ["one", "two", "never"]
-    assert len(named) == 3
-    assert made == []
-    with pytest.raises(KeyError):
-        named["three"]
-
-
-def test_another_dtype_is_made_as_late(named, made):
-    low = named.to(torch.bfloat16)
-    assert made == []
-    assert low["two"].dtype == torch.bfloat16
-    assert float(low["two"]) == 2.0
-    assert named["two"].dtype == torch.float32
-    assert made == ["two", "one"]
 
 
 def test_the_constants_of_a_network():

@@ -30,7 +30,6 @@ READOUTS: dict[str, str | Mapping[str, str]] = {
     "max": "max",
     "mixed": MIXED,
 }
-TASKS = ("graph", "node", "edge")
 PRESETS = ("paper", "modern", "ppgn", "official")
 NODE_FEATURES = 3
 

@@ -130,15 +130,6 @@ def test_memories_of_a_network_with_marks_are_refused() -> None:
         model.final(*model.checked(batch))
 
 
-def test_a_saved_network_reads_back(tmp_path: object) -> None:
-    batch = batch_of(nx.petersen_graph())
-    model = network("r-G_L1ΣΣ", marks="orbits").float()
-    model.save(f"{tmp_path}/model.safetensors")
-    again = GrammarGNN.load(f"{tmp_path}/model.safetensors")
-    assert again.plan == model.plan
-    assert torch.equal(again(batch.to(torch.float32)), model(batch.to(torch.float32)))
-
-
 @pytest.mark.parametrize(
     ("grammar", "options", "message"),
     [

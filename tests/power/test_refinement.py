@@ -261,30 +261,6 @@ def test_exp_is_merged_by_1wl_and_separated_by_2fwl() -> None:
         assert refine(pair, 2, "fwl", labels).separated()
 
 
-@pytest.mark.slow
-def test_brec_by_2fwl_pair_for_pair() -> None:
-    expressivity_file("brec_v3_pairs.g6.gz")
-    suite = load_suite("brec")
-    separated = [
-        index
-        for index, (i, j) in enumerate(suite.pairs)
-        if refine([suite.graphs[i], suite.graphs[j]], 2, "fwl").separated()
-    ]
-    by_category = {
-        name: sum(suite.categories[index] == name for index in separated)
-        for name in dict.fromkeys(suite.categories)
-    }
-    assert by_category == {
-        "Basic": 60,
-        "Regular": 50,
-        "Extension": 100,
-        "CFI": 60,
-        "4-Vertex_Condition": 0,
-        "Distance_Regular": 0,
-    }
-    assert [index for index in separated if 60 <= index < 160] == list(range(60, 110))
-
-
 def test_2fwl_of_198_nodes_takes_seconds() -> None:
     # A random 4-regular graph against its relabeling: every round is run, all colours distinct.
     matrix = nx.to_numpy_array(nx.random_regular_graph(4, 198, seed=1))
