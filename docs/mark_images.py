@@ -20,9 +20,9 @@ BESIDE = {
     "ab": (-12, 0),
     "bc": (0, 18),
     "ac": (12, 0),
-    "va": (15, 4),
-    "vb": (-12, -8),
-    "vc": (12, -8),
+    "va": (15, 14),
+    "vb": (14, 16),
+    "vc": (-14, 16),
 }
 """Where the label of an edge stands, from its middle."""
 Parts = list[str]
@@ -84,14 +84,22 @@ def copies() -> str:
             text(445, y + 64, "M′ → …, 3 layers", 12),
             arrow(510, y + 50, 560, y + 50),
             text(592, y + 55, f"S′(v{'₁₂₅'[row]})"),
-            arrow(625, y + 50, 690, 205),
+            arrow(625, y + 50, 690 + 4 * (row == 1), 175 + 30 * row),
         ]
-    parts += [text(445, 445, "the same weights for every copy", 13, GREY)]
     parts += [
-        f'<circle cx="712" cy="205" r="20" fill="#fff" stroke="{RED}" stroke-width="2"/>',
-        text(712, 212, "Σ", 20, RED),
-        arrow(734, 205, 775, 205),
-        text(795, 210, "S"),
+        text(
+            445,
+            445,
+            "a copy for each of the five nodes (three are shown), the same weights for all",
+            13,
+            GREY,
+        )
+    ]
+    parts += [
+        f'<circle cx="718" cy="205" r="22" fill="#fff" stroke="{RED}" stroke-width="2"/>',
+        text(718, 212, "Σ", 20, RED),
+        arrow(742, 205, 780, 205),
+        text(797, 210, "S"),
     ]
     return picture(830, 460, "One copy of the graph for each mark, and the sum over them", parts)
 
@@ -114,9 +122,9 @@ def pattern() -> str:
     parts += [
         text(150, 148, "v", 15, RED),
         text(480, 70, "Σv. (Av)ᵀ(A·diag(Av)·A ⊙ A)(Av)", 17),
-        text(480, 105, "maps of K4: 24 for each", 14, GREY),
-        text(480, 140, "rook 4×4: 192     Shrikhande: 0", 15),
-        text(480, 175, "without v a triangle is left, which 3-WL counts", 14, GREY),
+        text(480, 105, "counts each K4 24 times", 14, GREY),
+        text(480, 140, "rook 4×4: 192,  Shrikhande: 0", 15),
+        text(480, 175, "without v it is a triangle, which 3-WL counts", 14, GREY),
     ]
     return picture(690, 215, "K4, counted with one of its vertices marked", parts)
 

@@ -200,7 +200,7 @@ FONTS = "DejaVu Sans, Verdana, Arial, Helvetica, sans-serif"
 _SHRINK = 0.72
 _DROP = 0.22
 _RAISE = -0.38
-_SHIFTED = re.compile(r"([_^])(?:\{((?:[^{}]|\{[^{}]*\})*)\}|(L?\d+|\w))")
+_SHIFTED = re.compile(r"([_^])(?:\{((?:[^{}]|\{[^{}]*\})*)\}|(L?\d+Σ*|\w))")
 
 _ADVANCES: dict[int, str] = {
     29: "ijlIJ'",

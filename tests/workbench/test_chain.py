@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from g2n2.workbench import views
 from g2n2.workbench.chain import derive_chain
 from g2n2.workbench.languages import read_language
 from g2n2.workbench.network import plan
@@ -41,6 +42,17 @@ def test_every_drawn_bijection_is_an_isomorphism(text):
         moved = Counter(_edge(edge, case.bijection) for edge in case.left.edges)
         assert moved == Counter(_edge(edge, range(99)) for edge in case.right.edges)
         assert tuple(case.bijection[v] for v in case.left.boundary) == case.right.boundary
+
+
+def test_every_removed_rule_inside_a_mark_has_its_obligation():
+    chain = chain_of("L3Σ")
+    inside = [r for r in chain.removals if r.rule.head.scope and r.step.title != "outside"]
+    assert len(inside) > 10
+    for removal in inside:
+        assert {case.rule for case in removal.cases} == {str(removal.rule)}
+    shown = views.proof(chain, [str(r.rule) for r in chain.removals].index("V_c → 1") + 1, 0)
+    assert "No sentence uses this rule" not in shown
+    assert "Σ<i>z</i>" in shown, "the law that brings words from outside into the sum"
 
 
 def _edge(edge, place):

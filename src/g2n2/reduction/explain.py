@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..grammars.fragments import Fragment
-from ..grammars.grammar import Rule
+from ..grammars.grammar import Grammar, Rule
 from ..language.sorts import M, R, S, V
 from ..language.terms import Apply, Hole, Leaf, MarkSum, Term, apply, fill, operators, subterms
 from .full_marks import law_text
@@ -50,6 +50,12 @@ _REASONS: dict[str, str] = {
     "products in a sum": "a sentence with the mark is uᵀz, and so is a product of such; factors "
     "without it leave the sum (z is the mark)",
 }
+
+LAWS_OF_STEPS = {
+    "outside": ("unit", "return"),
+    "products in a sum": ("reroot", "merge", "absorb", "sum", "turn"),
+}
+"""The laws of marks on which a step of a proof rests; its identities are these."""
 
 _ANY_FRAGMENT = {
     "sums and functions": (
@@ -148,7 +154,7 @@ def _marked_steps(link: Simulation, proof: MarkedProof) -> list[ProofStep]:
     groups: dict[str, list[Rule]] = {title: [] for title in _REASONS}
     plain_rules: dict[str, list[Rule]] = {title: [] for title in _REASONS}
     for rule in (rule for rule in link.larger.all_rules if rule not in kept):
-        plain = Rule(rule.head.plain, fill(rule.body, [Hole(x.plain) for x in rule.holes]))
+        plain = _unprimed(rule)
         if any(isinstance(part, MarkSum) for part in subterms(rule.body)):
             title = "products in a sum"
         elif rule.head.scope < depth or isinstance(rule.body, Hole):
@@ -163,17 +169,13 @@ def _marked_steps(link: Simulation, proof: MarkedProof) -> list[ProofStep]:
     sums = [rule for rule in added if rule.head.plain == S]
     homes = {rule: _home(Rule(rule.head.plain, rule.body), groups) for rule in added}
     homes |= dict.fromkeys(sums, "products in a sum" if groups["products in a sum"] else "outside")
-    laws = {
-        "outside": ("unit", "return"),
-        "products in a sum": ("reroot", "merge", "absorb", "sum", "turn"),
-    }
     return [
         _step(
             title,
             tuple(rules),
             tuple(rule for rule in added if homes[rule] == title),
-            _law_identities(proof, laws[title])
-            if title in laws
+            _law_identities(proof, LAWS_OF_STEPS[title])
+            if title in LAWS_OF_STEPS
             else _identities(title, plain_rules[title], inside),
             "checked",
             {},
@@ -181,6 +183,18 @@ def _marked_steps(link: Simulation, proof: MarkedProof) -> list[ProofStep]:
         for title, rules in groups.items()
         if rules
     ]
+
+
+def innermost_names(grammar: Grammar) -> dict[str, str]:
+    """From a rule of the proof inside all marks, `M → MM`, to its name there, `M′ → M′M′`."""
+    depth = inside_depth(grammar)
+    inside = [rule for rule in grammar.all_rules if rule.head.scope == depth]
+    return {str(_unprimed(rule)): str(rule) for rule in inside}
+
+
+def _unprimed(rule: Rule) -> Rule:
+    """A rule inside marks as it reads in a grammar without them."""
+    return Rule(rule.head.plain, fill(rule.body, [Hole(x.plain) for x in rule.holes]))
 
 
 def _law_identities(proof: MarkedProof, kinds: tuple[str, ...]) -> tuple[str, ...]:

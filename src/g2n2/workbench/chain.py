@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..language.sorts import R, V
 from ..language.terms import Term, apply
 from ..reduction.certificates import certificate
 from ..reduction.checker import check
-from ..reduction.explain import ProofStep, steps
+from ..reduction.explain import ProofStep, innermost_names, steps
 from ..reduction.lemmas import Lemma
 from ..reduction.reduce import reduce
 from ..reduction.simulation import Proof, SimulationWitness, combined
@@ -99,8 +99,8 @@ def derive_chain(grammar: Grammar, report: Report) -> DerivedChain:
         case
         for link in reduction.links
         if not isinstance(link, Lemma)
-        for proved in (link.proof, link.converse)
-        for case in _cases(proved.inside)
+        for proved, claimed in ((link.proof, link.larger), (link.converse, link.smaller))
+        for case in _cases(proved.inside, innermost_names(claimed))
     ]
     removals = [
         Removal(rule, step, _of_rule(rule, step, cases))
@@ -126,7 +126,8 @@ def _of_rule(rule: Rule, step: ProofStep, cases: list[ProofCase]) -> tuple[Proof
     return tuple(c for c in cases if any(c.equation.startswith(i) for i in step.identities))
 
 
-def _cases(proof: Proof) -> list[ProofCase]:
+def _cases(proof: Proof, names: Mapping[str, str]) -> list[ProofCase]:
+    """The obligations of a proof; `names` are those its rules have in a grammar with marks."""
     claim = proof.claim
     proof_cases = []
     for witness in proof.witnesses:
@@ -136,6 +137,7 @@ def _cases(proof: Proof) -> list[ProofCase]:
         if claim.assume == "simple":
             left, right = collapsed(left), collapsed(right)
         rule, equation = str(witness.obligation.rule), _equation(witness)
+        rule = names.get(rule, rule)
         proof_cases.append(ProofCase(rule, equation, left, right, witness.bijection))
     return proof_cases
 

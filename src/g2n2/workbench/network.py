@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from ..compiler.grammar_to_plan import plan_network
 from ..compiler.plan import NetworkPlan, numbered_selectors
 from ..compiler.plan_to_svg import layer_svg
 from ..grammars.grammar import Grammar
+from ..reduction.explain import innermost_names
 from ..verdict import Verdict, derivation_verdict, network_verdict
 from .chain import Report
 
@@ -53,6 +55,7 @@ def plan(grammar: Grammar, nodes: int, width: int, layers: int) -> Network:
     """
     network_plan = plan_network(grammar, width=width, layers=layers, preset="modern")
     costs = NetworkCost(network_plan, BATCH, nodes)
+    names = innermost_names(grammar)
     by_rule: dict[str, Cost] = {}
     mlps: dict[str, Cost] = {}
     norms = Cost()
@@ -62,7 +65,7 @@ def plan(grammar: Grammar, nodes: int, width: int, layers: int) -> Network:
             name = f"MLP on {update.sort.variable}"
             mlps[name] = mlps.get(name, Cost()) + costs.mixer(update)
             for step in update.steps:
-                rule = str(step.rule)
+                rule = names.get(str(step.rule), str(step.rule))
                 cost = costs.selectors(step) + costs.rule(step)
                 by_rule[rule] = by_rule.get(rule, Cost()) + cost
     shares = [Share(rule, rule, cost) for rule, cost in by_rule.items()]
@@ -71,9 +74,14 @@ def plan(grammar: Grammar, nodes: int, width: int, layers: int) -> Network:
     shares += [Share("read-out", "", costs.readout()), Share("inputs, norms, decision", "", rest)]
     selectors: dict[str, tuple[str, ...]] = {}
     for item in numbered_selectors(network_plan.layers[-1]):
-        rule = str(item.step.rule)
+        rule = names.get(str(item.step.rule), str(item.step.rule))
         selectors[rule] = (*selectors.get(rule, ()), f"L{item.number}")
-    return Network(network_plan, costs.total, tuple(shares), layer_svg(network_plan), selectors)
+    drawing = re.sub(
+        r'(?<=class="box rule" data-name=")[^"]*',
+        lambda name: names.get(name[0], name[0]),
+        layer_svg(network_plan),
+    )
+    return Network(network_plan, costs.total, tuple(shares), drawing, selectors)
 
 
 def words_power(exhaustive: Grammar, reduced: Grammar, report: Report) -> Verdict:

@@ -12,6 +12,7 @@ from ..language.operations import FUNCTIONS, OPERATIONS
 from ..language.patterns import Pattern
 from ..language.sorts import S
 from ..placement import SYMBOLS, Statement
+from ..reduction.explain import LAWS_OF_STEPS
 from ..verdict import Verdict
 from .chain import DerivedChain, ProofCase
 from .files import FileReport
@@ -21,7 +22,8 @@ from .svg import Span, matched_patterns, power_ladder, single_pattern
 
 _CALLS = sorted({*FUNCTIONS, *(s for op in OPERATIONS.values() for s in op.spellings)}, key=len)
 _MATH = re.compile(
-    rf"(?P<var>V_[cr]|f_[SVM]|C_\d+)|(?P<call>{'|'.join(map(re.escape, reversed(_CALLS)))})(?=\()"
+    rf"(?P<var>V_[cr]|[fΣ]_[SVM]|C_\d+)"
+    rf"|(?P<call>{'|'.join(map(re.escape, reversed(_CALLS)))})(?=\()"
     r"|(?P<opaque>[smvwrxu]\d+)|(?P<number>\d+(?:\.\d+|/\d+)|\d{2,}|[02-9])|(?P<one>1)"
     r"|(?P<turn>ᵀ)|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<letter>[A-Za-z])|(?P<sign>[→|=⊙×+−])"
 )
@@ -188,8 +190,11 @@ def proof(chain: DerivedChain, step: int, case: int) -> str:
         parts.append(f'<p class="hint caption">{_caption(chosen.left)}</p>')
     elif reason.status == "cited":
         parts.append('<p class="hint">A cited theorem: there is no pattern to compare.</p>')
-    else:
+    elif reason.title not in LAWS_OF_STEPS:
         parts.append('<p class="hint">No sentence uses this rule, so nothing has to be shown.</p>')
+    if reason.title in LAWS_OF_STEPS:
+        parts.append('<p class="hint">This step rests on the laws of marks; z is the mark:</p>')
+        parts += [f'<p class="equation">{math(law)}</p>' for law in reason.identities]
     if reason.paper:
         ours = f" Ours: {escape(reason.ours)}." if reason.ours else ""
         parts.append(f'<p class="paper">The paper: {escape(reason.paper)}.{ours}</p>')

@@ -10,7 +10,7 @@ import pandas as pd
 from ..bench.cases import GIB
 from ..bench.measures import PARTS, REST, kernel_digest
 from ..bench.run import Row
-from .drawing import Drawing
+from .drawing import BLUE, GREEN, ORANGE, Drawing
 from .numbers import EMPTY, markdown
 
 UNITS = {"graphs_per_second": "graphs/s", "epoch_seconds": "s", "peak_bytes": "GiB"}
@@ -63,9 +63,9 @@ PEERS = {
     "× cuBLAS": "bmm",
 }
 PRECISIONS = {
-    "bf16": ("bfloat16", "#2a6f97"),
-    "tf32": ("tf32", "#d1603d"),
-    "32": ("float32", "#5b8e4d"),
+    "bf16": ("bfloat16", BLUE),
+    "tf32": ("tf32", ORANGE),
+    "32": ("float32", GREEN),
 }
 """Name and colour in the roofline."""
 
@@ -222,12 +222,12 @@ def _draw_roofline(figure: Any, points: Sequence[Row]) -> None:
         if not named:
             continue
         column = round(x, -1)  # names of one column are pushed up until they do not touch
-        lowest[column] = max(y, 1.16 * lowest.get(column, 0.0))
+        lowest[column] = max(y, 1.22 * lowest.get(column, 0.0))
         side = "right" if row["settings"]["precision"] != "bf16" else "left"
         corner = (x * 1.35 if side == "left" else x / 1.2, lowest[column])
         if x > 500:  # above, beside the names of the column at 300
-            side, corner = "center", (x, 1.4 * y)
-        style = {"ha": side, "va": "center", "fontsize": 6}
+            side, corner = "center", (x, 1.7 * y)
+        style = {"ha": side, "va": "center", "fontsize": 7.5}
         arrow = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"}
         name = row["case"].removesuffix("-modern").replace("-bf16", "")  # as the colour says
         axes.annotate(name, (x, y), corner, arrowprops=arrow, **style)
