@@ -17,6 +17,7 @@ from g2n2.grammars.rules import Rule
 from g2n2.graphs.families import cfi, rook_graph, shrikhande_graph
 from g2n2.pipeline import compare
 from g2n2.power.random_probes import probe_graphs
+from g2n2.power.separation import separate
 from g2n2.reduction.certificates import certificate, digest
 from g2n2.reduction.checker import check
 from g2n2.reduction.explain import steps
@@ -282,3 +283,51 @@ def test_the_laws_of_one_grammar_do_not_serve_another() -> None:
     content, other = json.loads(written("L1ΣΣ")), json.loads(written("L1Σ"))
     content["links"][0]["proof"] = other["links"][0]["proof"]
     assert not check(sealed(content)).valid
+
+
+FEW = "V′ → A1 | diag(v)V′ | v | 1"
+"""Inside the mark: degrees, which only products of scalars bring together."""
+PRODUCTS = Grammar.parse(f"S → Σv. S′; S′ → S′S′ | 1ᵀV′ | 1ᵀ1; {FEW}")
+OTHER_SCALARS = Grammar.parse(f"S → Σv. 1ᵀV′ | Σv. S′S′ | Σv. 1ᵀ1; S′ → 1ᵀ1; {FEW}")
+"""It sums products too, but of another scalar than those it sums."""
+
+
+def test_products_that_are_summed_are_not_products_of_all_that_is_summed() -> None:
+    """The degrees of K1,3 and P4 have equal sums, and their squares do not."""
+    assert separate(PRODUCTS, "K1,3", "P4").different
+    assert not separate(OTHER_SCALARS, "K1,3", "P4").different
+    assert include(PRODUCTS, OTHER_SCALARS, "symmetric", "graph") is None
+    assert compare(PRODUCTS, OTHER_SCALARS).relation == "⊋"
+    itself = link(PRODUCTS, PRODUCTS, "symmetric", "graph")
+    assert itself is not None
+    content = certificate(PRODUCTS, PRODUCTS, [itself])
+    assert check(content).valid
+    for part in (content, content["links"][0]):
+        part["to"] = [str(rule) for rule in OTHER_SCALARS.all_rules]
+    assert not check(sealed(content)).valid
+
+
+@pytest.mark.parametrize(
+    ("larger", "smaller"),
+    [
+        (  # a sentence that names the mark
+            "S → Σv. vᵀAV′; V′ → AV′ | diag(V′)V′ | v | 1",
+            "S → Σv. 1ᵀV′ | Σv. vᵀV′; V′ → AV′ | diag(V′)V′ | v | 1",
+        ),
+        (  # a scalar that is not summed
+            "S → Σv. 1ᵀV′; S′ → 1ᵀV′ | 1ᵀv; V′ → V | diag(v)V′ | 1 | V′⊙V′; V → 1",
+            "S → Σv. 1ᵀV′; S′ → 1ᵀV′ | 1ᵀv; V′ → V | diag(v)V′ | 1 | V′⊙V′; V → 1 | A1",
+        ),
+        ("S → Σv. S | 1ᵀV; V → AV | 1", "S → Σv. S′ | 1ᵀV; S′ → S; V → AV | 1"),  # lifted first
+        ("S → 1ᵀV; V → AV | 1; V′ → v", "S → 1ᵀV; V → AV | 1; V′ → v | diag(v)V′"),  # not summed
+    ],
+)
+def test_unusual_sums_are_compared(larger: str, smaller: str) -> None:
+    assert compare(Grammar.parse(larger), Grammar.parse(smaller)).forward.status == "proved"
+
+
+def test_sentences_that_name_the_mark_are_not_read_outside_it() -> None:
+    text = "V′ → V′⊙V′ | 1; S′ → 1ᵀv | V′ᵀV′; S → 1ᵀV | Σv. vᵀV′ | Σv. S′S′; V → AV | 1; "
+    text += "M → MM | diag(V) | M⊙M | Σv. V′V′ᵀ"
+    grammar = Grammar.parse(text)
+    assert reduce(grammar).reduced == grammar

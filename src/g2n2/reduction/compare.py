@@ -126,6 +126,9 @@ def with_functions(grammar: Grammar) -> Grammar:
 
 def included(larger: Grammar, smaller: Grammar, assume: Assumption) -> Inclusion:
     """Try to prove that `smaller` tells apart all that `larger` does; the checker has to agree."""
+    larger, smaller = (
+        g if g.marked or not g.scope else g.reachable_part() for g in (larger, smaller)
+    )
     target = _supports_defined(smaller)
     if not larger.sentence_rules:  # it tells nothing apart: nothing is owed, whatever its rules
         silent = _supports_defined(larger)

@@ -243,6 +243,11 @@ def _pair(grammar: Grammar, parts: tuple[list[Rule], list[Rule]]) -> tuple[Gramm
 def has_sums_and_lifts(smaller: Grammar, larger: Grammar) -> bool:
     """Whether a grammar has the sums and lifts that another uses, by themselves."""
     lifts = {rule for rule in larger.all_rules if isinstance(rule.body, Hole)}
+    lifts |= {  # Σv. S sums what is lifted first
+        Rule(rule.head.within(1), rule.body.body)
+        for rule in larger.all_rules
+        if isinstance(rule.body, MarkSum) and rule.body.body == Hole(rule.head)
+    }
     sums = {
         Rule(rule.head, MarkSum(mark, Hole(rule.head.within(1))))
         for mark in smaller.marks[:1]

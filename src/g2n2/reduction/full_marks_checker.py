@@ -187,7 +187,7 @@ def check_words(
         require(scope <= 1 and head.plain != R, f"{where}: two marks, or rows")
         require_plain(body, where)
         if isinstance(body, Hole):
-            lifted = body.scope == scope or (head, body) in smaller
+            lifted = body.scope == scope or (head.plain.within(scope), body) in smaller
             require(lifted, f"{where}: a lift is missing")
             continue
         require(all(h.scope == scope for h in holes(body)), f"{where}: scopes are mixed")

@@ -6,6 +6,7 @@ the smaller one inside times a product of sentences. Induction over the larger g
 such sentences come out of the sums as words of the smaller grammar:
 
 * `count`, `return`: the number of nodes and any sentence without z are sums over z of a sentence;
+  rules that name z make no such sentence;
 * a sum over z of a product of sentences is one. Factors without z leave the sum. For the others
   either products are sentences, S → SS, or by `reroot` each is uᵀz, by `merge` so is the product,
   and by `sum` u₀ᵀz is a sentence.
@@ -112,6 +113,8 @@ def _inside_smaller(rules: list[Rule], depth: int, where: str) -> list[Rule]:
     for head, body in (*rules, *_linear_sums(rules, names[-1], outer)):
         marks = names[: head.scope]
         if head == outer and isinstance(body, MarkSum) and not through:
+            if any(hole.plain == S for hole in holes(body)):
+                continue  # the scalars it sums products of are not those that are summed
             marks, body = names, body.body
         elif head.scope < depth:
             lifts = [
@@ -151,7 +154,8 @@ def owed_laws(small: list[Rule], innermost: bool, where: str) -> Iterator[tuple[
         if isinstance(body, Number):
             require(body.value == 1, f"{where}: {body} is no product of sentences")
         elif head == S and S not in holes(body):
-            yield ("return", (head, body), ()), _filled(body)
+            if _Z not in leaves(body):  # a rule that names z makes no sentence without it
+                yield ("return", (head, body), ()), _filled(body)
         elif head == S:
             require(set(holes(body)) == {S} and not leaves(body), f"{where}: {body} is no product")
     if products or not innermost:

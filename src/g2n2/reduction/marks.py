@@ -14,9 +14,10 @@ or by three laws:
     merge   (u₀ᵀz)(u₁ᵀz) = uᵀz
     sum     u₀ᵀz is a sentence that the smaller grammar sums
 
-A sentence without z is itself a sum over z (`return`), and so is the number of nodes (`count`). At
-the scopes in between, the smaller grammar has to have Σ. S and SS, and the inner mark no rule that
-the outer one does not have. `marked_checker` has the induction in full.
+A sentence without z is itself a sum over z (`return`, for each rule of S that does not name z), and
+so is the number of nodes (`count`). At the scopes in between, the smaller grammar has to have Σ. S
+and SS, and the inner mark no rule that the outer one does not have. `marked_checker` has the
+induction in full.
 """
 
 from __future__ import annotations
@@ -119,13 +120,20 @@ def inside_smaller(grammar: Grammar) -> Grammar | None:
     for rule in (*grammar.all_rules, *_linear_sums(grammar, depth)):
         body, scope = rule.body, rule.head.scope
         direct = rule.head == outer and isinstance(body, MarkSum) and not through
+        if direct and any(hole.plain == S for hole in rule.holes):
+            continue  # it sums products of other scalars than those that are summed by themselves
         names = marks if direct else marks[:scope]
         if direct:
             assert isinstance(body, MarkSum)
             body = body.body
-        lifted = not holes(body) and all(
-            Rule(rule.head.plain.within(j + 1), Hole(rule.head.plain.within(j))) in grammar.rules
-            for j in range(scope, depth)
+        lifted = (
+            scope < depth
+            and not holes(body)
+            and all(
+                Rule(rule.head.plain.within(j + 1), Hole(rule.head.plain.within(j)))
+                in grammar.rules
+                for j in range(scope, depth)
+            )
         )
         usable = direct or (scope == depth and (through or rule.head.plain != S)) or lifted
         if usable and is_plain(body) and all(h.scope == depth for h in holes(body)):
@@ -191,7 +199,7 @@ def owed_laws(inner: Grammar, innermost: bool) -> Iterator[Obligation]:
     """
     yield Obligation("count", MARK_RULE, (), ONE.T @ ONE)
     for rule in inner.sentence_rules:
-        if S not in rule.holes and not isinstance(rule.body, Number):
+        if not (S in rule.holes or isinstance(rule.body, Number) or _Z in leaves(rule.body)):
             yield Obligation("return", rule, (), _filled(rule))
     if not innermost or any(rule.holes == (S, S) for rule in inner.sentence_rules):
         return

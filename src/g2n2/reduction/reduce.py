@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from ..errors import GrammarError
 from ..grammars.grammar import LEVELS, Grammar, Level, Rule
+from ..grammars.rules import mentions
 from ..language.operations import OPERATIONS, Operation, registered_operations
 from ..language.patterns import ASSUMPTIONS, Assumption
 from ..language.sorts import M, R, S, V
@@ -28,6 +29,7 @@ from .full_marks import (
 from .invariants import OUTPUTS, Claim, Form, owed_rules
 from .lemmas import Lemma, free_rules
 from .marks import (
+    TERMINALS,
     MarkedProof,
     inside_depth,
     inside_larger,
@@ -301,8 +303,8 @@ def _smallest_full(grammar: Grammar, assume: Assumption, level: Level) -> Simula
     """The smallest grammar inside the mark, and the rules that bring its words out and in."""
     inner = all_inside(grammar)
     reduced = _smallest(inner, assume, level) if inner and inner.sentence_rules else None
-    if reduced is None:
-        return None
+    if reduced is None or any(mentions(r.body, TERMINALS) for r in reduced.smaller.sentence_rules):
+        return None  # sentences that name the mark are summed over it, not read outside
     smaller = with_full_marks(reduced.smaller, grammar.marks[0])
     return link(grammar, smaller, assume, level) if cost(smaller) < cost(grammar) else None
 
