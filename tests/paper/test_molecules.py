@@ -21,8 +21,9 @@ from g2n2_paper.gine import GINE
 from g2n2_paper.molecule_sets import SETS, load_graphs, write_graphs
 from g2n2_paper.molecules import SMOKE, Problem, cells, contender_cell, fit_forests
 from g2n2_paper.record import CellRecord
+from g2n2_paper.report.entries import Entries
+from g2n2_paper.report.facts import molecules as facts
 from g2n2_paper.report.frame import Results
-from g2n2_paper.report.tables_molecules import facts, scores
 from g2n2_paper.runner import Job, run_cells
 
 pytest.importorskip("rdkit")
@@ -254,11 +255,13 @@ def test_the_page_says_who_wins(tmp_path):
     cited = {"molhiv (official)": "random forest, Morgan fingerprints (cited)"}
     assert summary["best"] == {"BACE (random)": "GINE"} | cited, "the best of one says nothing"
     assert summary["absent"]["Chemprop"] == ["Lipophilicity (random)"]
-    rows = scores(results).set_index("test score (time)")
-    errors = rows.loc["Lipophilicity, random (RMSE)"]
+    lines = [line.strip("|").split("|") for line in Entries(results).molecules_table().splitlines()]
+    head, _, *rows = [[cell.strip() for cell in line] for line in lines]
+    scores = {label: dict(zip(head[1:], row, strict=True)) for label, *row in rows}
+    errors = scores["Lipophilicity, random (RMSE)"]
     assert errors["GINE"] == "**0.700 ± 0.100 (30 s)**"
     assert errors["g2n2 defaults"] == "0.800 ± 0.000 (30 s)"
-    areas = rows.loc["BACE, random (ROC-AUC)"]
+    areas = scores["BACE, random (ROC-AUC)"]
     assert areas["g2n2 defaults"].startswith("**0.900")
     assert areas["GINE"].startswith("**0.900")
     assert areas["Chemprop"] == "0.700 (30 s, 1 seed)"
@@ -275,4 +278,4 @@ def test_contenders_on_other_molecules_are_not_put_side_by_side(tmp_path):
     record("BACE/random/GINE", 0, 0.9).write(tmp_path)
     record("BACE/random/Chemprop", 0, 0.8, split="another").write(tmp_path)
     with pytest.raises(DataError, match="not that of the other contenders"):
-        scores(Results(tmp_path))
+        Entries(Results(tmp_path)).molecules_table()

@@ -11,10 +11,11 @@ from ..contenders import BOUND, CONTENDERS, MARKED, SEPARATED
 from ..molecule_sets import SETS as MOLECULE_SETS
 from ..q1 import GRAMMARS
 from ..q3 import GIN, MODELS, NESTED, RELEASED, SETS
-from . import tables_filters, tables_molecules, tables_power, tables_qm9, tables_tu
+from . import entries, tu
 from .cited import cited
 from .drawing import BLUE, FAINT, GOLD, GREEN, INK, ORANGE, PINK, SKY, SOFT, Drawing
 from .frame import Results
+from .tables import TARGETS, mae_of
 
 Q1_LABELS = {
     "r-G_L3": (-14, -17), "G_L3": (-8, 9), "i-G_L3": (8, 4), "r-G_L3+transpose": (8, 3),
@@ -113,7 +114,7 @@ def draw_q1(results: Results, figure: Any) -> None:
 def draw_q2(results: Results, figure: Any) -> None:
     """Errors as multiples of the paper's, target by target."""
     panels = figure.subplots(1, 2, sharey=True, sharex=True)
-    targets = tables_qm9.TARGETS
+    targets = TARGETS
     heights = range(len(targets), 0, -1)
     handles: dict[str, Any] = {}
     for axes, (which, series) in zip(panels, Q2_OURS.items(), strict=True):
@@ -122,7 +123,7 @@ def draw_q2(results: Results, figure: Any) -> None:
         ppgn = [rows[t]["PPGN"].bar / rows[t]["G²N²"].bar for t in targets]
         axes.plot(ppgn, heights, "|", color=SOFT, markersize=11, label="PPGN in the paper")
         for lane, (label, (pattern, colour, marker)) in enumerate(series.items()):
-            values = [tables_qm9.mae(results, pattern.format(t), t) for t in targets]
+            values = [results.value("q2", pattern.format(t), mae_of(t)) for t in targets]
             points = [
                 (value.mean / rows[t]["G²N²"].bar, height + 0.14 * (2 - lane))
                 for t, value, height in zip(targets, values, heights, strict=True)
@@ -158,14 +159,14 @@ def draw_q3(results: Results, figure: Any) -> None:
     published, heights = cited("tu"), range(len(MODELS), 0, -1)
     for axes, name in zip(panels.flat, SETS, strict=True):
         axes.axvline(published.rows["G²N²"][name].bar, color=INK, label="G²N² in the paper")
-        _, other = published.best(name, tables_tu.NOT_OTHER_GNNS)
+        _, other = published.best(name, tu.NOT_OTHER_GNNS)
         label = f"best other GNN in the paper, {GIN}"
         axes.axvline(other, color=SOFT, linestyle=(0, (4, 3)), label=label)
         for statistic, (colour, marker) in Q3_MARKS.items():
-            values = [tables_tu.accuracy(results, f"{name}/{m}", statistic) for m in MODELS]
+            values = [tu.accuracy(results, f"{name}/{m}", statistic) for m in MODELS]
             points = [(v.mean, h) for v, h in zip(values, heights, strict=True) if v]
             _scatter(axes, points, colour, marker, f"ours, {statistic}")
-        axes.set_yticks(heights, map(tables_tu.label, MODELS))
+        axes.set_yticks(heights, map(tu.label, MODELS))
         axes.set(title=name, ylim=(0.4, len(MODELS) + 0.6))
         axes.margins(x=0.12)
         axes.grid(axis="x", alpha=0.7)
@@ -177,15 +178,15 @@ def draw_q3(results: Results, figure: Any) -> None:
 def draw_q4(results: Results, figure: Any) -> None:
     """Learned spectral responses and the true filters."""
     panels = figure.subplots(1, 3)
-    for axes, name in zip(panels, tables_filters.FILTERS, strict=True):
+    for axes, name in zip(panels, entries.FILTERS, strict=True):
         truth: list[float] = []
         for network, (colour, dashes) in Q4_LINES.items():
-            record = results.first("q4", tables_filters.cell(name, network))
+            record = results.first("q4", f"{name}/{network[0]}/layers-{network[1]}")
             if record is None:
                 continue
             response = record.detail["response"]
             truth, x = response["truth"], response["eigenvalues"]
-            label = f"{tables_filters.label(network[0])} ({network[1]})"
+            label = f"{entries.FILTER_LABELS.get(network[0], network[0])} ({network[1]})"
             axes.plot(x, response["learned"], color=colour, linestyle=dashes, label=label)
         axes.plot(x, truth, color=INK, linewidth=3.6, alpha=0.3, label="the true filter")
         margin = 0.3 * (max(truth) - min(truth))  # a failed network may be far off
@@ -224,7 +225,7 @@ def draw_power(results: Results, figure: Any) -> None:
         labels = ["", labels[1], "", ""]
     ppgn = cited("brec").rows["PPGN"]["total (400)"].bar
     axes.axvline(ppgn, color=SOFT, linestyle=(0, (4, 3)), label=f"PPGN, published: {ppgn:.0f}")
-    axes.set_yticks(heights, map(tables_power.label, contenders.values()))
+    axes.set_yticks(heights, map(entries.power_label, contenders.values()))
     axes.set(xlim=(0, 410), xlabel="pairs of BREC told apart, of 400")
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=FAINT)
@@ -234,7 +235,7 @@ def draw_power(results: Results, figure: Any) -> None:
 def draw_molecules(results: Results, figure: Any) -> None:
     """One panel for each set: the score of each contender, a mark for each split."""
     panels = figure.subplots(1, len(MOLECULE_SETS), sharey=True)
-    labels = tables_molecules.LABELS
+    labels = entries.MOLECULE_LABELS
     heights = dict(zip(labels, range(len(labels), 0, -1), strict=True))
     given, chance = (BLUE, "o", 0.12), (GREEN, "s", -0.12)
     marks = {"scaffold": given, "official": given, "random": chance}
@@ -243,7 +244,7 @@ def draw_molecules(results: Results, figure: Any) -> None:
             (value, heights[contender], marks[how])
             for how in molecules.splits
             for contender in labels
-            if (value := tables_molecules.score(results, molecules, how, contender))
+            if (value := entries.molecule_score(results, molecules, how, contender))
         ]
         for value, height, (colour, marker, lift) in shown:
             point = {"x": value.mean, "y": height + lift, "xerr": value.spread}

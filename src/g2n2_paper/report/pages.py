@@ -2,8 +2,7 @@
 
 `docs/results.md` and `docs/results-appendix.md` are rendered from the Jinja templates of these
 names. Other pages have generated parts between `<!-- paper:NAME -->` and `<!-- /paper:NAME -->`,
-which are the blocks of the template `parts.md`. Templates call the functions of the table modules
-with everything but the results, as `{{ qm9.q2_single() }}`.
+which are the blocks of the template `parts.md`. Templates declare tables by the names of `Entries`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -19,46 +17,17 @@ from g2n2.atomic_files import replace_file
 from g2n2.errors import DataError
 
 from ..bench.run import read_results
-from . import (
-    facts,
-    frame,
-    performance,
-    tables_filters,
-    tables_molecules,
-    tables_power,
-    tables_qm9,
-    tables_tu,
-)
+from . import facts, performance
 from .cited import cited
 from .drawing import Drawing
+from .entries import Entries
 from .figures import drawings
-from .numbers import markdown
+from .frame import Results
 
 RENDERED = ("docs/results.md", "docs/results-appendix.md")
 MARKED = ("README.md", "docs/beyond-3wl.md", "docs/findings.md", "docs/performance.md")
 MARKS = re.compile(r"<!-- paper:(?P<name>[\w-]+) -->\n.*?<!-- /paper:(?P=name) -->", re.DOTALL)
 ANY_MARK = re.compile(r"<!-- /?paper:([\w-]+) -->")
-TABLES = {
-    "qm9": tables_qm9,
-    "tu": tables_tu,
-    "filters": tables_filters,
-    "trained": tables_power,
-    "molecule_sets": tables_molecules,
-    "records": frame,
-}
-
-
-class MarkdownTables:
-    """The functions of a table module, applied to the results and written in Markdown."""
-
-    def __init__(self, module: ModuleType, results: frame.Results) -> None:
-        self._module, self._results = module, results
-
-    def __getattr__(self, name: str) -> partial[str]:
-        return partial(self._write, getattr(self._module, name))
-
-    def _write(self, function: partial[str], *arguments: object, **options: object) -> str:
-        return markdown(function(self._results, *arguments, **options))
 
 
 class Pages:
@@ -70,7 +39,7 @@ class Pages:
 
     def __init__(self, results: Path, root: Path) -> None:
         self.root = root
-        self.results = frame.Results(results)
+        self.results = Results(results)
         self.rows = read_results(results / "bench")
         if not self.results.records:
             raise DataError(f"there is no record in {results}; name another folder by --results")
@@ -81,13 +50,13 @@ class Pages:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
+        entries = Entries(self.results)
         self.templates.globals |= {
             "bench": partial(performance.group_tables, self.rows),
             "machines": partial(performance.machine_table, self.rows),
             "cited": lambda name: cited(name).citation,
-            **{name: MarkdownTables(module, self.results) for name, module in TABLES.items()},
+            **{name: getattr(entries, name) for name in dir(entries) if not name.startswith("_")},
             **facts.all_facts(self.results),
-            "grid": lambda *arguments: markdown(self.results.grid(*arguments)),
         }
 
     def part(self, name: str, page: str) -> str:

@@ -12,11 +12,12 @@ from typer.testing import CliRunner
 from g2n2.errors import DataError
 from g2n2_paper.cli import app
 from g2n2_paper.record import CellRecord
-from g2n2_paper.report import facts, tables_filters, tables_power, tables_qm9, tables_tu
+from g2n2_paper.report import facts, tu
 from g2n2_paper.report.cited import cited
-from g2n2_paper.report.frame import Results, provenance_table
-from g2n2_paper.report.numbers import Notes, TableEntry, bold, fixed, significant
+from g2n2_paper.report.frame import Results
+from g2n2_paper.report.numbers import Notes, TableEntry, bold, written
 from g2n2_paper.report.pages import Pages
+from g2n2_paper.report.tables import Tables
 
 ROOT = Path(__file__).parents[3]
 
@@ -76,7 +77,7 @@ def test_entries_are_recomputed_from_the_records():
 def test_paired_differences_have_the_error_of_overlapping_folds(results):
     ours, other = (raw("q3", f"NCI1-{m}.s0")["detail"]["nested"] for m in ("G2N2", "PPGN"))
     each = [a - b for a, b in zip(ours, other, strict=True)]
-    mean, error = tables_tu.differences(results)["NCI1", "PPGN"]
+    mean, error = tu.differences(results)["NCI1", "PPGN"]
     assert mean == pytest.approx(sum(each) / 10)
     assert error == pytest.approx(stdev(each) * (1 / 10 + 1 / 9) ** 0.5)
 
@@ -191,10 +192,10 @@ def test_the_winner_among_networks_with_and_without_marks_is_the_records(copy, m
 
 
 def test_how_numbers_look():
-    assert [significant(v) for v in (0.00042345, 1.234, 171.2, -0.5, 0)] == [
+    assert [written(v) for v in (0.00042345, 1.234, 171.2, -0.5, 0)] == [
         "0.000423", "1.23", "171", "−0.500", "0",
     ]  # fmt: skip
-    assert fixed(1)(1234.56) == "1,234.6"
+    assert written(1234.56, 1) == "1,234.6"
     entries = [
         TableEntry("1.20 ± 0.1", 1.201),
         TableEntry("1.20", 1.204),
@@ -208,10 +209,50 @@ def test_how_numbers_look():
     assert letters == ["0.0000151 (a)", "0.102"]
 
 
+def test_a_table_is_declared_by_rows_and_columns(results):
+    """Keys in rows and sources in columns, or the reverse; a foot; what is bold; notes."""
+    tables = Tables(results)
+    sizes = {"a": (3.0, 2.0), "b": (1.0, 2.0)}
+    columns = {
+        n: lambda row, i=i: TableEntry(f"{sizes[row][i]:g}", sizes[row][i])
+        for i, n in enumerate("xy")
+    }
+    rows = {name: name for name in sizes}
+
+    def cells(text: str) -> list[list[str]]:
+        lines = [line.strip("|").split("|") for line in text.splitlines()]
+        return [[cell.strip() for cell in line] for line in lines if ":-" not in line[0]]
+
+    assert cells(tables.table("h", rows, columns)) == [
+        ["h", "x", "y"],
+        ["a", "3", "2"],
+        ["b", "1", "2"],
+    ]
+    by_row = cells(tables.table("h", rows, columns, "lowest in row"))
+    assert by_row[1:] == [["a", "3", "**2**"], ["b", "**1**", "2"]]
+    by_column = cells(tables.table("h", rows, columns, "highest in column"))
+    assert by_column[1:] == [["a", "**3**", "**2**"], ["b", "1", "**2**"]]
+    assert cells(tables.table("h", columns, rows, "lowest in row"))[1] == ["x", "3", "**1**"]
+    cell = "single/{}/distance/G2N2/modern"
+    table = tables.table(
+        "target",
+        tables.targets("r2", "cv", unit=False),
+        {"cited": tables.published("qm9-single", "{}", "DTNN"), "ours": tables.mae(cell)},
+        "lowest in row",
+        {"size": "size"},
+        "r2",
+    )
+    record = raw("q2", "single-r2-distance-G2N2-modern.s0")
+    error = f"**{record['metrics']['test MAE r2 (bohr²)']:.3f}**"
+    assert cells(table)[1:] == [
+        ["R²", "17.0", error],
+        ["C_v", "2.43 (a)", cells(table)[2][2]],
+        ["size", "", f"{record['metrics']['parameters']:,}"],
+    ]
+
+
 def test_every_record_is_in_the_table_of_records(results):
-    table = provenance_table(results)
-    cells = {(r.question, r.cell) for r in results.records}
-    assert set(zip(table["question"], table["cell"], strict=True)) == cells
-    assert tables_qm9.q1(results).shape == (9, 6)
-    assert tables_filters.q4(results).shape == (4 + 15, 8)
-    assert tables_power.brec(results).shape == (11 + 6, 6)
+    page = (ROOT / "docs" / "results-appendix.md").read_text("utf-8")
+    lines = [line.split("|") for line in page[page.index("## Records") :].splitlines()]
+    cells = {(line[1].strip(), line[2].strip()) for line in lines if len(line) > 2}
+    assert {(r.question, r.cell) for r in results.records} <= cells
