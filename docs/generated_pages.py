@@ -16,8 +16,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from typer.models import OptionInfo, ParameterInfo
 
 from g2n2.cli import GROUPS, MODULES, functions_of
-from g2n2.training.config import BELOW, CHOICES, RANGES, RunConfig
-from g2n2.training.recipes import RECIPES
+from g2n2.training.config import BELOW, CHOICES, RANGES, RECIPES, RunConfig
 
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generated_pages.py from the code: change it there. -->\n\n"

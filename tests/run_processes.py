@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from g2n2.atomic_files import sole_writer
-from g2n2.training import config
+from g2n2.training import run_folder
 from small_runs import command_line
 
 
@@ -17,14 +17,14 @@ def in_folder(folder: Path, words: list[str], log: Path) -> None:
 
     Between finding a free name for its run and taking it a process waits, so that others find it.
     """
-    real, waits = config.next_run_folder, iter([1.0])
+    real, waits = run_folder.next_run_folder, iter([1.0])
 
     def found(*arguments: Any) -> Path:
         free = real(*arguments)
         time.sleep(next(waits, 0.0))
         return free
 
-    config.next_run_folder = found
+    run_folder.next_run_folder = found
     os.chdir(folder)
     while not Path("go").exists():
         time.sleep(0.001)

@@ -105,13 +105,13 @@ def command_line(
     """
     from g2n2 import atomic_files
     from g2n2.cli import main
-    from g2n2.training import step
+    from g2n2.training.loop import Loop
 
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
     if moment is not None and moment[0] == "step":
-        step.Stepper.step = _hit_before(step.Stepper.step, moment)  # type: ignore[method-assign]
+        Loop.step = _hit_before(Loop.step, moment)  # type: ignore[method-assign]
     if moment is not None and moment[0] == "write":
         atomic_files.put = _hit_halfway(moment)
     if largest_file:

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from .power.grammar_test import words_of_test as words_of_test
     from .power.refinement import refine as refine
     from .power.separation import separate as separate
-    from .training.pretrained import pretrained as pretrained
     from .training.run import Run as Run
+    from .training.run import pretrained as pretrained
     from .training.session import train as train
 
     power: CallablePackage
@@ -75,7 +75,7 @@ _HOMES = {
     "train": "training.session",
     "predict": "api",
     "load": "api",
-    "pretrained": "training.pretrained",
+    "pretrained": "training.run",
     "explain": "nn.explaining",
     "export": "api",
     "Run": "training.run",

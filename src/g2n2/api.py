@@ -232,12 +232,10 @@ def load(path: str | Path, device: str = "auto") -> GrammarGNN | Run:
     Raises:
         DataError: It is neither; the message says what it is and what reads it.
     """
-    from .training.pretrained import pretrained, pretrained_names
+    from .training.run import Run, pretrained, pretrained_names
 
     file = Path(path)
     if os.path.isdir(file):
-        from .training.run import Run
-
         return Run(file, device)
     if not os.path.exists(file):
         if str(path) in pretrained_names():
@@ -452,13 +450,13 @@ def _fitting(model: GrammarGNN, graphs: GraphSet) -> GraphSet:
     import numpy as np
 
     inputs, task = model.plan.inputs, model.plan.readout.task
-    rows = {"graph": len(graphs), "node": int(graphs.sizes.sum()), "edge": graphs.edges.shape[1]}
+    rows = replace(graphs, level=task).row_offsets[-1]
     nodes, edges = graphs.node_features, graphs.edge_features
     return replace(
         graphs,
         node_features=nodes if inputs.node_features else nodes[:, :0],
         edge_features=edges if inputs.edge_features else edges[:, :0],
-        targets=np.zeros((rows[task], 0)),
+        targets=np.zeros((rows, 0)),
         columns=(),
         level=task,
     )

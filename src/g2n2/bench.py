@@ -24,10 +24,10 @@ from .data.graph_set import GraphSet, Ints, Target
 from .data.store import GraphStore
 from .nn.model import GrammarGNN
 from .ops.precision import float32_products
+from .training.config import RECIPES
 from .training.cuda_graphs import GraphedOutputs, GraphedStep
 from .training.optimiser import Average, Learner, make_optimiser
 from .training.precompute import InputRows
-from .training.recipes import RECIPES
 from .training.task import Task
 
 Precision = Literal["bf16", "tf32", "32"]

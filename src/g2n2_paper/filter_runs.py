@@ -22,8 +22,8 @@ from g2n2.nn.baselines import baseline
 from g2n2.nn.model import GrammarGNN
 from g2n2.nn.supports import SpectralSupports
 from g2n2.ops.precision import float32_products
+from g2n2.training.config import RECIPES
 from g2n2.training.optimiser import cosine_rate, set_rate
-from g2n2.training.recipes import RECIPES
 
 from .chebyshev_start import write_chebyshev_start, write_linear_readout
 from .filter_images import PARTS, Array, Images, band_response

@@ -19,8 +19,7 @@ from g2n2.data.graph_set import GraphSet, Ints
 from g2n2.data.qm9 import QM9_TARGETS, find_source, load_qm9
 from g2n2.errors import DataError
 from g2n2.training.checkpoint import sha256, write_manifest
-from g2n2.training.pretrained import HELD_OUT
-from g2n2.training.run import Run
+from g2n2.training.run import HELD_OUT, Run
 from g2n2.training.run_folder import BEST, CALIBRATION
 from g2n2.training.training_range import TrainingRange
 

@@ -114,8 +114,7 @@ def test_every_extra_of_the_package_has_a_purpose():
 
 
 def test_compile_and_train_have_the_same_defaults():
-    from g2n2.training.config import RunConfig
-    from g2n2.training.recipes import RECIPES
+    from g2n2.training.config import RECIPES, RunConfig
 
     trained = {field.name: field.default for field in fields(RunConfig)}
     recipe = RECIPES[trained["recipe"]]

@@ -16,7 +16,8 @@ from typing import Any, Literal
 from g2n2 import atomic_files
 from g2n2.cli import main
 from g2n2.data.files import store_in_cache
-from g2n2.training import step, sweep
+from g2n2.training import sweep
+from g2n2.training.loop import Loop
 from g2n2_paper.record import CellRecord
 from small_runs import no_pictures
 
@@ -88,7 +89,7 @@ def _install(blow: Blow) -> list[int]:
         return hit
 
     if blow.slow:
-        step.Stepper.step = _paused(step.Stepper.step)  # type: ignore[method-assign]
+        Loop.step = _paused(Loop.step)  # type: ignore[method-assign]
         atomic_files.put = _in_pieces
     if blow.at or blow.counted:
         atomic_files.put = half

@@ -190,7 +190,7 @@ def test_ids_that_changed_are_noticed(folder):
 
 def test_a_checkpoint_of_another_version_is_gone_on_with_and_said(folder, monkeypatch):
     notes: list[str] = []
-    monkeypatch.setattr("g2n2.training.session.__version__", "9.9")
+    monkeypatch.setattr("g2n2.training.loop.__version__", "9.9")
     train_config(CONFIG, folder, graphs=GRAPHS, resume=True, watch=Watch(note=notes.append))
     assert any("this is 9.9; going on with it" in note for note in notes)
 

@@ -10,13 +10,12 @@ from g2n2.grammars.catalogue import find_grammar
 from g2n2.training.config import (
     RunConfig,
     merged,
-    next_run_folder,
     read_settings,
     run_grammar,
     upgraded,
     with_rules,
 )
-from g2n2.training.run_folder import RunFolder
+from g2n2.training.run_folder import RunFolder, next_run_folder
 
 BAD = [
     ({"width": 0}, "width must be at least 1, got 0"),

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from g2n2.training.config import RunConfig, with_rules
-from g2n2.training.display import time_sentences
-from g2n2.training.forecast import Forecast, forecast
+from g2n2.training.display import Forecast, forecast, time_sentences
 from g2n2.training.setup import prepare
 from small_sets import small_set
 
@@ -25,7 +24,7 @@ def test_every_task_is_timed_and_draws_no_number_of_the_run(level, change):
 
 
 def test_more_epochs_take_longer_and_what_cannot_be_measured_is_not_said(monkeypatch):
-    monkeypatch.setattr("g2n2.training.forecast.step_seconds", lambda *_: 1.0)
+    monkeypatch.setattr("g2n2.training.display.step_seconds", lambda *_: 1.0)
     parts = prepare(RunConfig("small"), small_set())
     once, twice = (
         forecast(with_rules(RunConfig("small", **{**SETTINGS, "epochs": n})), parts).seconds

@@ -410,13 +410,13 @@ def test_in_its_minutes_a_run_comes_to_its_end(
     """The rate comes down in time, in the middle of an epoch too, and test graphs are looked at."""
     clock(monkeypatch)
     rates: list[float] = []
-    real = loop.Stepper.step
+    real = loop.Loop.step
 
-    def step(self: Any, indices: Any, rate: float, number: int) -> None:
-        rates.append(rate)
-        real(self, indices, rate, number)
+    def step(self: loop.Loop, indices: Any) -> None:
+        rates.append(self.rate)
+        real(self, indices)
 
-    monkeypatch.setattr(loop.Stepper, "step", step)
+    monkeypatch.setattr(loop.Loop, "step", step)
     settings = small_config(minutes=5, epochs=1000)
     result = train_config(settings, tmp_path, graphs=small_graphs())
     done, planned = result.epochs

@@ -9,6 +9,7 @@ from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, ReduceLROnPlateau
 
 from g2n2.training.checkpoint import load_checkpoint, save_checkpoint
+from g2n2.training.config import Recipe
 from g2n2.training.optimiser import (
     Average,
     FlatOptimizerStep,
@@ -18,7 +19,6 @@ from g2n2.training.optimiser import (
     init_optimiser_state,
     plateau_rate,
 )
-from g2n2.training.recipes import Recipe
 from kernel_checks import DEVICE
 
 

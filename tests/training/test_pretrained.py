@@ -12,7 +12,7 @@ import g2n2
 from g2n2.cli import app
 from g2n2.data.qm9 import build_qm9
 from g2n2.errors import DataError
-from g2n2.training import pretrained as shipped
+from g2n2.training import run as shipped
 from g2n2.training.config import RunConfig
 from g2n2.training.fine_tuning import Start
 from g2n2.training.run import Run
@@ -38,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def networks(made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(shipped, "FOLDER", made[1])
+    monkeypatch.setattr(shipped, "PRETRAINED", made[1])
     return made[1] / "qm9"
 
 

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from g2n2.errors import DataError, MemoryBudgetError
+from g2n2.training.loop import BAD_BATCH
 from g2n2.training.processes import launch, out_of_memory
 from g2n2.training.session import train_config
-from g2n2.training.step import BAD_BATCH
 from small_runs import SMALL, largest_difference, learned_state, no_pictures, small_config
 from two_processes import run
 

@@ -19,9 +19,9 @@ from g2n2.atomic_files import HOLDER, LOCK, holder, sole_writer
 from g2n2.errors import DataError
 from g2n2.training import run_folder
 from g2n2.training.checkpoint import MANIFEST
-from g2n2.training.config import RunConfig, new_run_folder, with_rules
+from g2n2.training.config import RunConfig, with_rules
 from g2n2.training.run import Run
-from g2n2.training.run_folder import BEST, RunFolder, commit, provenance
+from g2n2.training.run_folder import BEST, RunFolder, commit, new_run_folder, provenance
 from g2n2.training.session import Watch, train_config
 from g2n2.training.setup import prepare
 from g2n2.training.trained_on import TrainedOn, checksum

@@ -19,8 +19,8 @@ from g2n2.data.graph_set import GraphSet
 from g2n2.errors import TrainingError
 from g2n2.nn import memory_budget
 from g2n2.nn.model import GrammarGNN
+from g2n2.training.loop import BAD_BATCH, Loop
 from g2n2.training.session import Result, Watch, train_config
-from g2n2.training.step import BAD_BATCH, Stepper
 from small_runs import largest_difference, learned_state, no_pictures, small_config, small_graphs
 
 
@@ -120,7 +120,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: bool
 ) -> None:
     if not looks:
-        monkeypatch.setattr(Stepper, "due", property(lambda _: False))
+        monkeypatch.setattr(Loop, "due", property(lambda _: False))
     # Batches of one: whichever step it is, there is a checkpoint of the step before.
     graph = 7
     with pytest.raises(TrainingError, match="loss became NaN or infinite; the batch is saved in"):

@@ -135,7 +135,7 @@ def train(
     Settings on the command line win over those of --config, and those over the defaults.
     """
     given = dict(locals())
-    from ..training.config import RunConfig, merged, new_run_folder, with_chosen_rules
+    from ..training.config import RunConfig, merged, with_chosen_rules
 
     settings = {field.name: given[field.name] for field in fields(RunConfig) if field.name in given}
     reading = ("track", "features", "smiles", "id_column", "task", "join", "descriptors", "on_bad")
@@ -155,6 +155,8 @@ def train(
     if reduce is not None and (run_config.baseline or run_config.rules):
         raise DataError("--reduce and --exhaustive say what a fragment of --grammar stands for")
     run_config, other = with_chosen_rules(run_config, exhaustive=reduce is False)
+    from ..training.run_folder import new_run_folder
+
     _run(run_config, out or new_run_folder(run_config), resume=False, other=other)
 
 
@@ -219,7 +221,7 @@ def _refuse_beside_resume(
 
 
 def _run(settings: RunConfig, folder: Path, *, resume: bool, other: Grammar | None = None) -> None:
-    from ..training.config import first_process
+    from ..training.processes import first_process
     from ..training.session import Watch
     from ..training.session import train_config as run
 

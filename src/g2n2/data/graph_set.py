@@ -138,6 +138,13 @@ class GraphSet(Described):
         """`[G + 1]` where each graph's edges begin."""
         return np.concatenate([[0], np.cumsum(self.edge_counts)]).astype(np.int64)
 
+    @property
+    def row_offsets(self) -> Ints:
+        """`[G + 1]` where each graph's rows of the targets begin."""
+        if self.level == "graph":
+            return np.arange(len(self) + 1)
+        return self.node_offsets if self.level == "node" else self.edge_offsets
+
     @cached_property
     def directed(self) -> bool:
         """Whether some edge has no equal edge the other way."""

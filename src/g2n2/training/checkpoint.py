@@ -10,11 +10,9 @@ import errno
 import hashlib
 import io
 import json
-import math
 import pickle
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -172,41 +170,3 @@ def _read(path: Path) -> Any:
         if bad := archive.testzip():
             raise ValueError(f"the checksum of {bad} does not match")
     return torch.load(path, map_location="cpu", weights_only=True)
-
-
-@dataclass
-class Progress:
-    """How far a run is; part of every checkpoint.
-
-    Attributes:
-        epoch: Counted from 0.
-        step: Steps done in this epoch.
-        steps: Steps done in all.
-        loss: Sum of the losses of this epoch.
-        known: Number of known targets in that sum.
-        seconds: Time spent training.
-        share: How much of the minutes a run was given is over, from 0 to 1; 0 without a limit.
-        metric: The column of the history by which the best epoch is chosen.
-        micro: Graphs in a micro-batch; fewer than in a batch if memory is short.
-        history: One row of numbers for each finished epoch.
-    """
-
-    epoch: int = 0
-    step: int = 0
-    steps: int = 0
-    loss: float = 0.0
-    known: int = 0
-    seconds: float = 0.0
-    share: float = 0.0
-    metric: str = ""
-    micro: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
-
-    def best(self, metric: str, higher: bool) -> int:
-        """The first epoch with the best result; the last one if no validation target is known.
-
-        -1 before there is one.
-        """
-        results = [row[metric] if higher else -row[metric] for row in self.history]
-        finite = [epoch for epoch, result in enumerate(results) if math.isfinite(result)]
-        return max(finite, key=results.__getitem__, default=len(results) - 1)

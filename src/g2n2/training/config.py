@@ -1,4 +1,4 @@
-"""Settings of a run: `RunConfig`, and how files and the command line are merged."""
+"""Settings of a run: `RunConfig`, recipes for what it leaves open, files and the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from ..compiler.presets import MODERN_BEFORE, PairNorm
 from ..errors import DataError
@@ -19,7 +19,105 @@ from ..grammars.grammar import Grammar
 from ..grammars.rules import ARROWS
 from ..input_files import read_text_file
 from ..validation import MOST_LAYERS, MOST_WEIGHTS, MOST_WIDTH
-from .recipes import Recipe, find_recipe
+
+SMALLEST_BATCH = 8
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: optimiser, schedule and defaults.
+
+    Attributes:
+        schedule: `plateau` multiplies the rate by `factor` when validation stalls for `patience`
+            epochs and stops at `least_rate`; `cosine` warms up and falls to zero.
+        cpu_width: The width of a grammar with matrices on a CPU; `cpu_rate` is the learning rate of
+            that narrower network.
+        least_steps: Least steps of an epoch; the default batch is halved until it is reached.
+        cpu_visits: Epochs times training graphs of such a run: with more graphs there are fewer
+            epochs, down to `cpu_epochs`; 0 for as many epochs as elsewhere.
+        warmup: Share of all steps in which the rate rises.
+        clip: Largest gradient norm; 0 for none.
+        normalise: Whether targets are scaled to mean 0 and deviation 1.
+
+    The other fields are defaults of the settings of `RunConfig` with the same name.
+    """
+
+    name: str
+    optimiser: Literal["adam", "adamw"] = "adam"
+    rate: float = 1e-3
+    schedule: Literal["plateau", "cosine"] = "plateau"
+    width: int = 64
+    cpu_width: int = 64
+    cpu_rate: float = 1e-3
+    batch: int = 32
+    least_steps: int = 0
+    epochs: int = 200
+    cpu_visits: int = 0
+    cpu_epochs: int = 1
+    decay: float = 0.0
+    warmup: float = 0.05
+    factor: float = 0.9
+    patience: int = 4
+    least_rate: float = 1e-6
+    ema: float = 0.0
+    clip: float = 0.0
+    normalise: bool = False
+    dropout: float = 0.0
+    distance: tuple[str, ...] = ("raw",)
+    preset: str = "paper"
+
+    def sizes(self, train: int, costly: bool) -> dict[str, Any]:
+        """What a run with so many training graphs does not set; `costly`: matrices on a CPU."""
+        batch, epochs = self.batch, self.epochs
+        while batch > SMALLEST_BATCH and train < batch * self.least_steps:
+            batch //= 2
+        if costly and self.cpu_visits:
+            epochs = min(epochs, max(self.cpu_epochs, round(self.cpu_visits / train)))
+        width, rate = (self.cpu_width, self.cpu_rate) if costly else (self.width, self.rate)
+        return {"width": width, "rate": rate, "batch": batch, "epochs": epochs}
+
+
+RECIPES: dict[str, Recipe] = {
+    "paper": Recipe("paper"),  # the released script's settings; the paper states none
+    "modern": Recipe(
+        "modern",
+        optimiser="adamw",
+        schedule="cosine",
+        cpu_width=32,
+        cpu_rate=2e-3,
+        batch=128,
+        least_steps=40,
+        epochs=100,
+        cpu_visits=48_000,
+        cpu_epochs=40,
+        decay=1e-4,
+        ema=0.999,
+        clip=1.0,
+        normalise=True,
+        distance=("raw", "square", "rbf16"),
+        preset="modern",
+    ),
+}
+_EARLIER = {
+    MODERN_BEFORE: replace(
+        RECIPES["modern"],
+        name=MODERN_BEFORE,
+        preset=MODERN_BEFORE,
+        cpu_width=64,
+        cpu_rate=1e-3,
+        least_steps=16,
+        cpu_visits=0,
+    )
+}
+
+
+def find_recipe(name: str) -> Recipe:
+    """The recipe of that name, also what `modern` was before; a DataError if there is none."""
+    recipes = RECIPES | _EARLIER
+    if name not in recipes:
+        raise DataError(f"no recipe is called {name!r}; known: {', '.join(recipes)}")
+    return recipes[name]
+
 
 OVERRIDES = ("width", "batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
 """Settings of a run that replace those of its recipe."""
@@ -406,39 +504,3 @@ def rooted(config: RunConfig) -> RunConfig:
     if names_dataset(config.dataset) or not os.path.exists(config.dataset):
         return config
     return replace(config, dataset=str(Path(config.dataset).resolve()))
-
-
-def first_process() -> bool:
-    """Whether this process prints and writes, before Fabric can be asked."""
-    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
-
-
-def new_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
-    """Make the next free run folder; only the first process of a run makes it."""
-    while True:
-        folder = next_run_folder(config, root)
-        if not first_process():
-            return folder
-        try:
-            Path(root).mkdir(parents=True, exist_ok=True)
-            folder.mkdir()
-        except FileExistsError:
-            if Path(root).is_dir():
-                continue  # another process was faster
-            raise DataError(f"{root} is no folder; name the run folder with --out") from None
-        except OSError as error:
-            raise DataError(
-                f"cannot make {folder} ({error.strerror}); name a folder with --out"
-            ) from None
-        return folder
-
-
-def next_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
-    """`runs/<dataset>-<target>-NNN` with the next free number."""
-    name = Path(config.dataset).name.partition(".")[0].lower() or "run"
-    targets = "-".join(config.target[:3]).lower()
-    stem = "-".join(filter(None, (name, targets)))
-    stem = "".join(c if c.isalnum() or c in "-_" else "_" for c in stem)
-    taken = [path.name.rpartition("-")[2] for path in Path(root).glob(f"{stem}-[0-9]*")]
-    numbers = [int(text) for text in taken if text.isdecimal()]
-    return Path(root) / f"{stem}-{max(numbers, default=0) + 1:03d}"

@@ -33,7 +33,7 @@ from ..ops.side_stream import side_stream
 from ..ops.tiling import TILED_NODES
 from .optimiser import FlatOptimizerStep, Learner, init_optimiser_state
 from .precompute import SHARE, InputRows, same_graphs
-from .processes import free_cached_memory, out_of_memory
+from .processes import free_cached_memory, within_memory
 
 WASTE = 2.0
 """Padded blocks of a batch may have this many times the pairs there are."""
@@ -300,15 +300,8 @@ class Recorded:
                 return
             self.forget_graphs()  # its memory is needed
             free_cached_memory(store.device)
-        if not _inputs_fit(model, store):
-            return
-        try:
-            self.step = GraphedStep(learner)
-            return
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-        free_cached_memory(store.device)
+        if _inputs_fit(model, store):
+            self.step, _ = within_memory(store.device, lambda: GraphedStep(learner))
 
     def outputs_of(
         self, model: nn.Module, store: GraphStore, indices: Ints, half: bool

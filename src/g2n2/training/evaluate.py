@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,9 @@ from ..errors import TrainingError
 from .calibration import INTERVAL, Calibration, Reliability
 from .checkpoint import write_whole
 from .cuda_graphs import Recorded
-from .processes import Processes, free_cached_memory, out_of_memory
-from .setup import Parts
-from .step import batch_for
-from .task import Scores, Task, Values, metrics, row_offsets, with_unit
+from .processes import Processes, free_cached_memory, within_memory
+from .setup import Parts, batch_for
+from .task import Scores, Task, Values, metrics, with_unit
 
 Row = dict[str, Any]
 
@@ -66,63 +65,56 @@ def outputs(
         TrainingError: Memory does not suffice for one graph.
     """
     model.eval()
-    half = half and store.device.type == "cuda"
-    values, rows = [], []
-    try:
-        replayed = (recorded or Recorded()).outputs_of(model, store, indices, half)
-        parts = replayed(indices) if replayed else _in_batches(model, store, indices, half)
+    half, recorded = half and store.device.type == "cuda", recorded or Recorded()
+
+    def joined(parts: Iterable[tuple[Ints, Tensor]]) -> tuple[Values, Ints]:
+        values, rows = [], []
         for graphs, out in parts:
-            out, places = _at_targets(out, store, graphs)
+            out = _at_edges(out, store, graphs) if store.graphs.level == "edge" else out
             values.append(out.to(torch.float64).cpu().numpy())
-            rows.append(places)
+            rows.append(ragged_rows(store.graphs.row_offsets, graphs))
         return np.concatenate(values), np.concatenate(rows)
-    except RuntimeError as error:
-        if recorded is None or recorded.outputs is None or not out_of_memory(error):
-            raise
-    recorded.forget_graphs()  # memory does not suffice for them
-    free_cached_memory(store.device)
-    return outputs(model, store, indices, None, half)
+
+    if replayed := recorded.outputs_of(model, store, indices, half):
+        result, _ = within_memory(store.device, partial(joined, replayed(indices)))
+        if result is not None:
+            return result
+        recorded.forget_graphs()  # memory does not suffice for them
+        free_cached_memory(store.device)
+    return joined(_in_batches(model, store, indices, half))
 
 
 def _in_batches(
     model: nn.Module, store: GraphStore, indices: Ints, half: bool
 ) -> Iterator[tuple[Ints, Tensor]]:
     """Graphs, and a row for each graph, node, pair or listed edge of them."""
+
+    def compute(graphs: Ints) -> tuple[Ints, Tensor]:
+        batch = batch_for(model, store, graphs)
+        with torch.autocast("cuda", torch.bfloat16, enabled=half):
+            out = model(batch)
+        if isinstance(batch, PackedBatch):
+            graphs = batch.indices
+        elif store.graphs.level == "node":
+            out = out[batch.mask]
+        elif store.graphs.level == "edge" and not batch.adjacency.is_sparse:
+            out = out[batch.mask[:, :, None] & batch.mask[:, None]]
+        return graphs, out
+
     limits = AT_ONCE["cuda" if store.device.type == "cuda" else "cpu"]
     batches = ordered_batches(store.graphs.sizes[indices], *limits)
     waiting = [indices[chosen] for chosen in reversed(batches)]
     while waiting:
         graphs = waiting.pop()
-        try:
-            batch = batch_for(model, store, graphs)
-            with torch.autocast("cuda", torch.bfloat16, enabled=half):
-                out = model(batch)
-            if isinstance(batch, PackedBatch):
-                graphs = batch.indices
-            elif store.graphs.level == "node":
-                out = out[batch.mask]
-            elif store.graphs.level == "edge" and not batch.adjacency.is_sparse:
-                out = out[batch.mask[:, :, None] & batch.mask[:, None]]
-            yield graphs, out
-            continue
-        except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error):
-                raise
-            if len(graphs) == 1:
-                raise TrainingError(
-                    f"memory does not suffice for one graph of {store.graphs.sizes[graphs[0]]} "
-                    f"nodes: {error}"
-                ) from None
-        # Only here are the tensors of the failed attempt gone, which its traceback held.
-        half_of = len(graphs) // 2
-        waiting += [graphs[half_of:], graphs[:half_of]]
-        free_cached_memory(store.device)
-
-
-def _at_targets(out: Tensor, store: GraphStore, graphs: Ints) -> tuple[Tensor, Ints]:
-    """Outputs for the targets of graphs, and the rows of the set's targets."""
-    rows = ragged_rows(row_offsets(store.graphs), graphs)
-    return (_at_edges(out, store, graphs) if store.graphs.level == "edge" else out), rows
+        result, lack = within_memory(store.device, partial(compute, graphs))
+        if result is not None:
+            yield result
+        elif len(graphs) == 1:
+            size = store.graphs.sizes[graphs[0]]
+            raise TrainingError(f"memory does not suffice for one graph of {size} nodes: {lack}")
+        else:
+            middle = len(graphs) // 2
+            waiting += [graphs[middle:], graphs[:middle]]
 
 
 def _at_edges(values: Tensor, store: GraphStore, graphs: Ints) -> Tensor:
@@ -272,7 +264,7 @@ class Outcome(Described):
     @property
     def owners(self) -> Ints:
         """The graph of each row."""
-        return np.searchsorted(row_offsets(self.graphs), self.index, side="right") - 1
+        return np.searchsorted(self.graphs.row_offsets, self.index, side="right") - 1
 
     def rows(self, truth: bool = False) -> list[Row]:
         """One dict for each record, in the order of the input, with the user's ids.

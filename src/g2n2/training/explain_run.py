@@ -21,8 +21,7 @@ from ..nn.contributions import (
 )
 from ..nn.explaining import Explanation, explain
 from ..nn.model import GrammarGNN
-from .pretrained import HELD_OUT, is_pretrained
-from .run import Run
+from .run import HELD_OUT, Run, is_pretrained
 from .setup import load_graphs, make_store
 from .task import Values
 

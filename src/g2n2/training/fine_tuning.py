@@ -23,8 +23,7 @@ from ..language.sorts import Sort
 from ..nn.files import load
 from ..nn.model import GrammarGNN
 from .config import RunConfig, rules_of
-from .pretrained import pretrained_names, run_path
-from .run import Run
+from .run import Run, pretrained_names, run_path
 from .run_folder import BEST
 from .setup import Parts, distance_kinds
 from .task import Scaling, Task

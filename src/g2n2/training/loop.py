@@ -1,39 +1,76 @@
-"""The training loop: epochs, validation, checkpoints; the same numbers after any interruption.
+"""The training loop: steps, epochs, validation, checkpoints.
 
-Lightning Fabric starts the processes (`processes`). The loop is our own, because a run must resume
-at any step with byte-equal weights.
+The loop is our own, because a run must resume at any step with byte-equal weights. A step adds up
+the gradients of micro-batches, halves those if memory runs out, and refuses a loss that is not
+finite; recorded CUDA graphs take the steps where there are some.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .. import __version__
 from ..data.batching import epoch_batches
+from ..data.graph_set import Ints
 from ..data.store import GraphStore
+from ..described import counted
 from ..errors import DataError, TrainingError
-from .checkpoint import Progress, save_checkpoint
+from .checkpoint import load_checkpoint, save_checkpoint, write_whole
 from .config import FREE, RunConfig, upgraded
 from .cuda_graphs import Recorded
 from .evaluate import Outcome, predict
-from .optimiser import Average, Learner, cosine_rate, make_optimiser, plateau_rate
+from .optimiser import Average, Learner, cosine_rate, make_optimiser, plateau_rate, set_rate
 from .plots import TensorBoardCurves
-from .processes import Interruption, Processes
+from .processes import Interruption, Processes, within_memory
 from .run_folder import RunFolder
-from .setup import Parts
-from .step import Stepper
+from .setup import Parts, batch_for
 from .task import metrics
 
+CHECK_EVERY = 50
+"""Steps between two looks at the losses on a GPU, where each look waits for the device."""
+BAD_BATCH = "bad_batch.npz"
 SHORT_EPOCH = 2.0
 """Seconds: epochs shorter than that share a checkpoint."""
 DEVICE_SETTINGS = ("lr", "capturable", "fused")
 """An optimiser's settings that follow the device; the rate is set before every step anyway."""
+
+
+@dataclass
+class Progress:
+    """How far a run is; part of every checkpoint.
+
+    Attributes:
+        epoch: Counted from 0.
+        step: Steps done in this epoch.
+        steps: Steps done in all.
+        loss: Sum of the losses of this epoch.
+        known: Number of known targets in that sum.
+        seconds: Time spent training.
+        share: How much of the minutes a run was given is over, from 0 to 1; 0 without a limit.
+        metric: The column of the history by which the best epoch is chosen.
+        micro: Graphs in a micro-batch; fewer than in a batch if memory is short.
+        history: One row of numbers for each finished epoch.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    steps: int = 0
+    loss: float = 0.0
+    known: int = 0
+    seconds: float = 0.0
+    share: float = 0.0
+    metric: str = ""
+    micro: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +104,22 @@ class Loop:
         self.task, self.train = self.parts.task, self.parts.splits["train"]
         optimiser = make_optimiser(self.model.to(device), self.recipe, device)
         self.processes.give_weights(self.model)
-        average, half = Average(self.model, self.recipe.ema), config.precision == "bf16"
-        batch, clip = self.recipe.batch, self.recipe.clip
         self.learner = Learner(
-            self.model, optimiser, average, self.store, self.task, batch, clip, half
+            self.model,
+            optimiser,
+            Average(self.model, self.recipe.ema),
+            self.store,
+            self.task,
+            self.recipe.batch,
+            self.recipe.clip,
+            half=config.precision == "bf16",
         )
-        self.stepper = Stepper(
-            self.learner, self.processes, self.recorded, self.folder, self.watch.note
-        )
-        self.progress = Progress(micro=batch, metric=f"validation {self.task.metric}")
-        self.epoch_steps = config.passes * math.ceil(len(self.train) / batch)
+        graphs = self.store.graphs
+        known = np.concatenate([[0], np.isfinite(graphs.targets).sum(axis=1).cumsum()])
+        self.known_targets = np.diff(known[graphs.row_offsets])  # of each graph
+        self.waiting: list[tuple[Tensor, Tensor, Ints]] = []  # loss, gradient norm, graphs
+        self.progress = Progress(micro=self.recipe.batch, metric=f"validation {self.task.metric}")
+        self.epoch_steps = config.passes * math.ceil(len(self.train) / self.recipe.batch)
         self.saved = self.begun = time.monotonic()
         self.share_before = self.ending = 0.0
 
@@ -84,6 +127,14 @@ class Loop:
     def metric(self) -> str:
         """The column of the history by which the best model is chosen."""
         return self.progress.metric
+
+    @property
+    def best_epoch(self) -> int:
+        """From 1; the first with the best result, else the last; 0 before there is one."""
+        sign = 1.0 if self.task.higher_is_better else -1.0
+        results = [sign * row[self.metric] for row in self.progress.history]
+        finite = [epoch for epoch, result in enumerate(results) if math.isfinite(result)]
+        return 1 + max(finite, key=results.__getitem__, default=len(results) - 1)
 
     @property
     def planned_steps(self) -> int:
@@ -139,11 +190,11 @@ class Loop:
         self.model.train()
         before = time.monotonic()
         for chosen in batches[progress.step :]:
-            self.stepper.step(self.train[chosen], self.rate, progress.steps + 1)
+            self.step(self.train[chosen])
             progress.step += 1
             progress.steps += 1
-            if self.stepper.due:
-                self._settle()
+            if self.due:
+                self.settle()
             now = time.monotonic()
             asked, progress.seconds, unsaved, progress.share = self.processes.largest(
                 float(interruption.asked),
@@ -154,13 +205,13 @@ class Loop:
             before = now
             self.watch.step(self)
             if asked or unsaved > self.config.checkpoint_seconds:
-                self._settle()
+                self.settle()
                 self.save()
             if asked:
                 raise KeyboardInterrupt
             if progress.share >= 1:
                 break
-        self._settle()
+        self.settle()
         self._validate()
         progress.epoch, progress.step = progress.epoch + 1, 0
         progress.loss, progress.known = 0.0, 0
@@ -190,9 +241,8 @@ class Loop:
             scores = metrics(self.task, outcome.predicted, outcome.targets)
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
             progress.history.append(row)
-            best = progress.best(self.metric, self.task.higher_is_better)
             with self.processes.all_or_none():
-                if best == progress.epoch and self.curves is not None:
+                if self.best_epoch == len(progress.history) and self.curves is not None:
                     self.files.save_best(self.model)
 
     def predict(self, part: str, model: nn.Module) -> Outcome:
@@ -200,11 +250,131 @@ class Loop:
         indices, how = self.parts.splits[part], (self.processes, self.recorded, self.learner.half)
         return predict(model, self.parts, self.store, indices, *how)
 
-    def _settle(self) -> None:
-        """Add the losses one by one: their sum does not depend on how often this is called."""
-        for loss, known in self.stepper.settle():
+    def step(self, indices: Ints) -> None:
+        """Take the next step, on these graphs; each process takes its share of them."""
+        rate, number, device = self.rate, self.progress.steps + 1, self.store.device
+        recorded = self.recorded.step
+        if recorded and recorded.fits(indices):
+            results, _ = within_memory(device, lambda: recorded.step(indices, rate, number))
+            if results is not None:
+                self.waiting.append((*results, indices))
+                return
+            self.recorded.step = None
+            self.watch.note("out of memory for CUDA graphs: going on without them, more slowly")
+        weights, learner = self.learner.weights, self.learner
+        set_rate(learner.optimiser, rate)
+        with self.processes.all_or_none():
+            loss = self._within_memory(indices)
+        loss = self.processes.add_up(loss, weights)
+        norm = nn.utils.clip_grad_norm_(weights, learner.clip or math.inf)
+        learner.optimiser.step()
+        self.waiting.append((loss, norm, indices))
+        learner.average.update(number)
+        if self.recorded.step is not None:
+            self.recorded.step.copies.refresh()
+
+    def _within_memory(self, indices: Ints) -> Tensor:
+        """Gradients of this process's share; the micro-batch is halved until memory suffices."""
+        mine, progress = self.processes.share(indices), self.progress
+        while True:
+            loss, lack = within_memory(self.store.device, lambda: self._gradients(mine, indices))
+            if loss is not None:
+                return loss
+            at_once = min(progress.micro, len(mine))
+            if at_once <= 1:
+                largest = int(self.store.graphs.sizes[indices].max())
+                raise TrainingError(
+                    f"memory does not suffice for one graph of {largest} nodes: {lack}"
+                )
+            progress.micro = at_once // 2
+            self.watch.note(
+                f"out of memory: going on with {counted(progress.micro, 'graph')} at once, "
+                f"the batch is still {len(indices)}"
+            )
+
+    def _gradients(self, mine: Ints, batch_indices: Ints) -> Tensor:
+        """Sum of the losses of some graphs of a batch; gradients accumulate piece by piece.
+
+        Gradients are those of the mean over the known targets of the whole batch. A process without
+        a graph takes one with weight 0, so that the same parameters have gradients everywhere.
+        """
+        learner, micro = self.learner, self.progress.micro
+        learner.optimiser.zero_grad()
+        weight = float(len(mine) > 0)
+        mine = mine if len(mine) else batch_indices[:1]
+        scale = weight / max(1, int(self.known_targets[batch_indices].sum()))
+        losses = []
+        for start in range(0, len(mine), micro):
+            batch = batch_for(learner.model, self.store, mine[start : start + micro])
+            assert batch.targets is not None, "the store always gives targets"
+            with torch.autocast(self.store.device.type, torch.bfloat16, enabled=learner.half):
+                outputs = learner.model(batch)
+            loss, _ = learner.task.loss(outputs, batch.targets)
+            (loss * scale).backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach() * weight)
+        return torch.stack(losses).sum()
+
+    @property
+    def due(self) -> bool:
+        """Whether to read the losses: always on a CPU, where reading costs nothing."""
+        return self.store.device.type == "cpu" or len(self.waiting) >= CHECK_EVERY
+
+    def settle(self) -> None:
+        """Read the losses of the steps since the last call.
+
+        They are added one by one, so that the sum does not depend on how often this is called.
+
+        Raises:
+            TrainingError: A loss or gradient is not finite; its batch is saved.
+        """
+        if not self.waiting:
+            return
+        losses, norms, batches = zip(*self.waiting, strict=True)
+        read = [torch.stack(values).double().cpu().tolist() for values in (losses, norms)]
+        self.waiting = []
+        for loss, norm, indices in zip(*read, batches, strict=True):
+            if not (math.isfinite(loss) and math.isfinite(norm)):
+                what = "gradient" if math.isfinite(loss) else "loss"
+                raise TrainingError(
+                    f"the {what} became NaN or infinite; {self._keep(indices)}, and the last "
+                    "good checkpoint is kept: look for extreme values in that batch, or start "
+                    "again with a lower --rate"
+                )
             self.progress.loss += loss
-            self.progress.known += known
+            self.progress.known += int(self.known_targets[indices].sum())
+
+    def _keep(self, indices: Ints) -> str:
+        """Save a batch for inspection, and return a sentence that says where."""
+        batch, names, path = (
+            self.store.batch(indices),
+            self.store.graphs.ids,
+            self.folder / BAD_BATCH,
+        )
+        assert batch.targets is not None, "the store always gives targets"
+        arrays: dict[str, Any] = {
+            "nodes": batch.nodes,
+            "edges": batch.edges,
+            "mask": batch.mask,
+            "learned_targets": batch.targets,
+        }
+        if batch.adjacency.is_sparse:
+            arrays["adjacency_places"] = batch.adjacency._indices()
+            arrays["adjacency_values"] = batch.adjacency._values()
+        else:
+            arrays["adjacency"] = batch.adjacency
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer,
+            indices=indices,
+            ids=np.array([names[i] if names else str(i) for i in indices]),
+            **{name: values.cpu() for name, values in arrays.items()},
+        )
+        try:
+            if self.processes.rank == 0:
+                write_whole(path, buffer.getvalue())
+        except DataError as error:
+            return f"the batch could not be saved ({error})"
+        return f"the batch is saved in {path}"
 
     def save(self) -> None:
         """Write a checkpoint, all losses settled; if the first process cannot, all stop.
@@ -221,26 +391,36 @@ class Loop:
                         "the weights became NaN or infinite; the last good checkpoint is kept: "
                         "start again with a lower --rate"
                     )
-                self.progress.micro = self.stepper.micro
+                device = self.processes.device
+                random = {"cpu": torch.get_rng_state()}
+                if device.type == "cuda":
+                    random["cuda"] = torch.cuda.get_rng_state(device)
                 content = {
                     "model": weights,
                     "optimiser": self.learner.optimiser.state_dict(),
                     "average": self.learner.average.state(),
-                    "random": self._random_states(),
+                    "random": random,
                     "progress": asdict(self.progress),
                     "config": self.config.as_dict(),
                 }
                 save_checkpoint(self.folder, content)
         self.saved = time.monotonic()
 
-    def _random_states(self) -> dict[str, Tensor]:
-        """States of the random generators a step may draw from."""
-        device = self.processes.device
-        on_gpu = {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
-        return {"cpu": torch.get_rng_state(), **on_gpu}
+    def restore(self) -> None:
+        """Resume from the last checkpoint, if there is one.
 
-    def restore(self, content: dict[str, Any]) -> None:
-        """Resume from a checkpoint; a DataError if it belongs to a run with other settings."""
+        Raises:
+            DataError: None can be read, or it belongs to a run with other settings.
+        """
+        content, troubles = load_checkpoint(self.folder)
+        for trouble in troubles:
+            self.watch.note(f"{trouble}; going on from the one before it")
+        if content is None:
+            return
+        if (version := content.get("g2n2", "an earlier version")) != __version__:
+            self.watch.note(
+                f"the checkpoint is of g2n2 {version}, this is {__version__}; going on with it"
+            )
         try:
             self._refuse_other_run(content["config"])
             self.model.load_state_dict(content["model"])
@@ -251,17 +431,17 @@ class Loop:
             if self.processes.device.type == "cuda" and "cuda" in content["random"]:
                 torch.cuda.set_rng_state(content["random"]["cuda"], self.processes.device)
             self.progress = Progress(**content["progress"])
-            self.progress.metric = self.progress.metric or self._metric_before()
-            self.stepper.micro, self.share_before = self.progress.micro, self.progress.share
+            # In 0.2 and before a checkpoint did not say what the best epoch is chosen by.
+            before = "accuracy" if self.task.kind == "binary" else self.task.metric
+            self.progress.metric = self.progress.metric or f"validation {before}"
+            self.share_before = self.progress.share
         except (KeyError, RuntimeError, ValueError, TypeError, AttributeError) as error:
             raise DataError(
                 f"the checkpoint in {self.folder} does not fit this run "
                 f"({str(error).splitlines()[0]}); resume with the settings it was started with"
             ) from None
-
-    def _metric_before(self) -> str:
-        """What the best epoch was chosen by where a checkpoint does not say: in 0.2 and before."""
-        return f"validation {'accuracy' if self.task.kind == 'binary' else self.task.metric}"
+        if self.progress.history:
+            self.files.refuse_lost_best()
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
         # Earlier versions did not record what follows from the number of graphs.

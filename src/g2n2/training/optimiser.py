@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.store import GraphStore
-from .recipes import Recipe
+from .config import Recipe
 from .task import Task
 
 THRESHOLD = 1e-4

@@ -17,7 +17,7 @@ from ..nn.input_memories import halved
 from ..nn.model import GrammarGNN
 from ..nn.supports import SpectralSupports
 from ..ops.packing import Packing
-from .processes import free_cached_memory, out_of_memory
+from .processes import within_memory
 
 if TYPE_CHECKING:
     from .cuda_graphs import Recorded
@@ -211,29 +211,21 @@ def precompute_supports(model: nn.Module, store: GraphStore, recorded: Recorded)
     if before is not None and before[0] == key and same_graphs(before[1].graphs, store.graphs):
         store.designed = before[1].designed
     else:
-        store.designed = _designed(supports, store)
+        store.designed, _ = within_memory(store.device, lambda: _designed(supports, store))
     recorded.designed = (key, store)
 
 
-def _designed(supports: SpectralSupports, store: GraphStore) -> Tensor | None:
+def _designed(supports: SpectralSupports, store: GraphStore) -> Tensor:
     """`[ΣP, k]` of the pairs of all graphs, in the order of the set."""
     sizes, offsets = store.graphs.sizes, store.pair_offsets
-    try:
-        rows = torch.empty(int(offsets[-1]), supports.count, dtype=store.dtype, device=store.device)
-        for chosen in ordered_batches(sizes, len(sizes), AT_ONCE):
-            batch = store.packed(chosen)
-            blocks = zip(
-                batch.packing.views(batch.adjacency, "M"), batch.packing.present, strict=True
-            )
-            values = [supports.designed(block[..., 0], present) for block, present in blocks]
-            places = torch.from_numpy(ragged_rows(offsets, batch.indices)).to(store.device)
-            rows.index_copy_(0, places, batch.packing.rows(values, "M"))
-        return rows
-    except (RuntimeError, MemoryError) as error:
-        if not out_of_memory(error):
-            raise
-    free_cached_memory(store.device)
-    return None
+    rows = torch.empty(int(offsets[-1]), supports.count, dtype=store.dtype, device=store.device)
+    for chosen in ordered_batches(sizes, len(sizes), AT_ONCE):
+        batch = store.packed(chosen)
+        blocks = zip(batch.packing.views(batch.adjacency, "M"), batch.packing.present, strict=True)
+        values = [supports.designed(block[..., 0], present) for block, present in blocks]
+        places = torch.from_numpy(ragged_rows(offsets, batch.indices)).to(store.device)
+        rows.index_copy_(0, places, batch.packing.rows(values, "M"))
+    return rows
 
 
 def same_graphs(graphs: GraphSet, others: GraphSet) -> bool:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from torch import nn
 
 from .. import __version__
 from ..data.graph_set import GraphSet
@@ -108,17 +107,18 @@ class ChunkPredictor:
 
     def __init__(self, run: Run, options: Options, interval: float) -> None:
         self.run, self.options, self.interval = run, options, interval
-        task, none = run.task, np.zeros(0, dtype=np.int64)
-        no_edges, no_features = np.zeros((2, 0), dtype=np.int64), np.zeros((0, 0), np.float32)
-        arrays = none, none, no_edges, no_features, no_features, np.zeros((0, len(task.columns)))
-        no_graphs = GraphSet("", *arrays, task.columns, run.trained_on.level)
-        values = np.zeros((0, task.out))
-        self.empty = Outcome(no_graphs, task, none, values, run.calibration, interval)
-        self._model: nn.Module | None = None
+        nothing = run.trained_on.no_graphs(), run.task, np.zeros(0, np.int64)
+        values = np.zeros((0, run.task.out))
+        self.empty = Outcome(*nothing, values, run.calibration, interval)
 
     def __call__(self, chunk: Chunk) -> PredictedChunk:
         graphs = read_chunk(chunk, self.options)
-        rows = self._outcome(graphs).rows()
+        if len(graphs):
+            parts = self.run.parts_of(graphs)
+            outcome = self.run.outcome(parts, np.arange(len(graphs)), self.interval)
+        else:
+            outcome = replace(self.empty, graphs=replace(self.empty.graphs, source=graphs.source))
+        rows = outcome.rows()
         reasons: dict[int, str] = graphs.source.get("unread", {})
         names = chunk.names or graphs.source.get("record_ids", ())
         numbered = names == tuple(map(str, range(chunk.first, chunk.first + len(names))))
@@ -138,14 +138,6 @@ class ChunkPredictor:
         }
         text = csv_lines(rows, self.empty.columns())
         return PredictedChunk(text, len(chunk), bad, first, counts)
-
-    def _outcome(self, graphs: GraphSet) -> Outcome:
-        if not len(graphs):
-            return replace(self.empty, graphs=replace(self.empty.graphs, source=graphs.source))
-        parts = self.run.parts_of(graphs)
-        if self._model is None:
-            self._model = self.run.network(parts)
-        return self.run.outcome(parts, np.arange(len(graphs)), self.interval, self._model)
 
 
 def predict_to(

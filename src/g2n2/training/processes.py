@@ -30,6 +30,11 @@ LOST = ("gloo/", "closed by peer", "reset by peer", "Broken pipe")
 """In the messages of a backend about a process it no longer reaches."""
 
 
+def first_process() -> bool:
+    """Whether this process prints and writes, before Fabric can be asked."""
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
+
+
 def launch(config: RunConfig) -> Processes:
     """Start one process for each device, or join those started by torchrun."""
     try:
@@ -71,6 +76,21 @@ def out_of_memory(error: BaseException) -> bool:
 def free_cached_memory(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.empty_cache()
+
+
+def within_memory(
+    device: torch.device, work: Callable[[], Value]
+) -> tuple[Value, str] | tuple[None, str]:
+    """What the work returns; None, and what the backend says, if memory ran out."""
+    try:
+        return work(), ""
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        lack = str(error)
+    # Only here are the tensors of the failed attempt gone, which its traceback held.
+    free_cached_memory(device)
+    return None, lack
 
 
 class Processes:

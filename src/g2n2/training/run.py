@@ -25,7 +25,6 @@ from ..validation import check
 from .calibration import INTERVAL, Calibration, check_interval
 from .config import RunConfig, names_dataset
 from .evaluate import Outcome, predict
-from .pretrained import is_pretrained, run_path
 from .processes import find_device
 from .run_folder import RunFolder
 from .setup import (
@@ -43,6 +42,11 @@ if TYPE_CHECKING:
     from .predict import PredictionFile
 
 
+PRETRAINED = Path(__file__).resolve().parents[1] / "pretrained_networks"
+"""Run folders that come with the package, without checkpoints and the split; each has a
+`training.toml` for `g2n2 train --config` and a model card."""
+HELD_OUT = "held_out.csv"
+"""Graphs the network was not trained on, with their true values."""
 INHERITED_OPTIONS = ("smiles", "id", "hydrogens", "largest", "stereo", "directed")
 """Options of the training file that also hold for new files."""
 SMILES_OPTIONS = ("hydrogens", "largest", "stereo", "descriptors")
@@ -97,8 +101,9 @@ class Run:
 
         Its outputs are scaled as in training; `predict` gives them in their units.
         """
-        parts = self._parts() if self.config.baseline else None
-        return self.network(parts).eval()
+        scaling, no_graphs = self.trained_on.scaling, self.trained_on.no_graphs()
+        parts = Parts(no_graphs, {}, self.task, scaling, ())
+        return self.files.load_best(self.config, parts).to(self.device).eval()
 
     @cached_property
     def calibration(self) -> Calibration | None:
@@ -177,15 +182,12 @@ class Run:
             raise DataError(f"the run has no part {part!r}; it has {', '.join(splits)}")
         if not len(splits[part]):
             raise DataError(f"the part {part} of this run holds no graph")
-        parts = self._parts(graphs)
+        graphs = self._graphs if graphs is None else graphs
+        graphs = load_graphs(self.config) if graphs is None else graphs
+        parts = prepare(self.config, graphs, splits)
         self.trained_on.refuse_other(parts.graphs, self.folder)
         self._refuse_unknown(parts.graphs.select(splits[part]), f"the part {part} of this run")
         return self.outcome(replace(parts, scaling=self.trained_on.scaling), splits[part], interval)
-
-    def _parts(self, graphs: GraphSet | None = None) -> Parts:
-        graphs = self._graphs if graphs is None else graphs
-        graphs = load_graphs(self.config) if graphs is None else graphs
-        return prepare(self.config, graphs, self.files.splits())
 
     def predict(
         self,
@@ -274,18 +276,11 @@ class Run:
             return GraphStream.of_graphs(graphs, name, Options(target=()))
         return open_stream(source, reading_options(reading))
 
-    def network(self, parts: Parts | None) -> nn.Module:
-        """The network with the best weights; a baseline is rebuilt for these parts."""
-        return self.files.load_best(self.config, parts).to(self.device)
-
-    def outcome(
-        self, parts: Parts, indices: Ints, interval: float, model: nn.Module | None = None
-    ) -> Outcome:
-        """Predictions for some graphs; `model` is the network, if it is loaded already."""
+    def outcome(self, parts: Parts, indices: Ints, interval: float) -> Outcome:
+        """Predictions for some graphs."""
         calibration, interval = self.calibration, check_interval(interval)
-        model = self.network(parts) if model is None else model
         store = make_store(self.config, parts.graphs, self.device)
-        outcome = predict(model, parts, store, indices, half=self.config.precision == "bf16")
+        outcome = predict(self.model, parts, store, indices, half=self.config.precision == "bf16")
         return replace(outcome, calibration=calibration, interval=interval)
 
     def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
@@ -337,3 +332,43 @@ class Run:
             how = {name: reading[name] for name in SMILES_OPTIONS if name in reading}
             return read_smiles_list(texts, reading_options({"target": (), **how}))
         return read_with(items, options or {})
+
+
+def pretrained_names() -> list[str]:
+    """The networks that are there."""
+    return sorted(path.parent.name for path in PRETRAINED.glob("*/config.json"))
+
+
+def pretrained(name: str = "qm9", device: str = "auto") -> Run:
+    """A trained run that comes with the package, ready to predict.
+
+    >>> from g2n2 import pretrained
+    >>> run = pretrained("qm9")
+    >>> [column.name for column in run.task.columns][:5]
+    ['mu', 'alpha', 'homo', 'lumo', 'gap']
+
+    Args:
+        name: `qm9`: twelve quantum-chemical properties of molecules of H, C, N, O and F.
+        device: `auto`, `cpu` or `cuda`.
+
+    Raises:
+        DataError: There is no such network, or its files were altered.
+    """
+    if name not in (known := pretrained_names()):
+        raise DataError(
+            f"no network called {name!r} comes with g2n2; there is: {', '.join(known) or 'none'}"
+        )
+    return Run(PRETRAINED / name, device)
+
+
+def run_path(folder: str | Path) -> Path:
+    """The folder of a run: the one of that path, else that of a pretrained network so called."""
+    path = Path(folder)
+    if not os.path.exists(path) and str(folder) in pretrained_names():
+        return PRETRAINED / str(folder)
+    return path
+
+
+def is_pretrained(folder: str | Path) -> bool:
+    """Whether a run folder is one of the package."""
+    return Path(folder).parent == PRETRAINED

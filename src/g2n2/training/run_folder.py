@@ -59,6 +59,7 @@ from .checkpoint import (
     write_whole,
 )
 from .config import RunConfig, rules_of, upgraded
+from .processes import first_process
 from .setup import Parts, make_model
 from .task import Task
 from .trained_on import TrainedOn
@@ -302,8 +303,8 @@ class RunFolder:
             f"{self.path}"
         )
 
-    def load_best(self, config: RunConfig, parts: Parts | None) -> nn.Module:
-        """The network with the best weights; to rebuild a baseline the parts are needed."""
+    def load_best(self, config: RunConfig, parts: Parts) -> nn.Module:
+        """The network with the best weights; a baseline is rebuilt for graphs like these."""
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
@@ -313,7 +314,7 @@ class RunFolder:
         path = self.path / BEST
         self.refuse_lost_best()
         refuse_altered(self.path, BEST, path.read_bytes())
-        model = make_model(config, parts) if config.baseline and parts is not None else None
+        model = make_model(config, parts) if config.baseline else None
         if model is None or isinstance(model, GrammarGNN):
             return load(path)
         try:
@@ -325,6 +326,37 @@ class RunFolder:
         except (SafetensorError, RuntimeError) as error:
             raise DataError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
         return model
+
+
+def new_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
+    """Make the next free run folder; only the first process of a run makes it."""
+    while True:
+        folder = next_run_folder(config, root)
+        if not first_process():
+            return folder
+        try:
+            Path(root).mkdir(parents=True, exist_ok=True)
+            folder.mkdir()
+        except FileExistsError:
+            if Path(root).is_dir():
+                continue  # another process was faster
+            raise DataError(f"{root} is no folder; name the run folder with --out") from None
+        except OSError as error:
+            raise DataError(
+                f"cannot make {folder} ({error.strerror}); name a folder with --out"
+            ) from None
+        return folder
+
+
+def next_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
+    """`runs/<dataset>-<target>-NNN` with the next free number."""
+    name = Path(config.dataset).name.partition(".")[0].lower() or "run"
+    targets = "-".join(config.target[:3]).lower()
+    stem = "-".join(filter(None, (name, targets)))
+    stem = "".join(c if c.isalnum() or c in "-_" else "_" for c in stem)
+    taken = [path.name.rpartition("-")[2] for path in Path(root).glob(f"{stem}-[0-9]*")]
+    numbers = [int(text) for text in taken if text.isdecimal()]
+    return Path(root) / f"{stem}-{max(numbers, default=0) + 1:03d}"
 
 
 def _json(content: Any) -> bytes:

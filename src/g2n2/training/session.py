@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from .. import __version__
 from ..atomic_files import check_folder, sole_writer
 from ..data.graph_set import GraphSet
 from ..data.reading import read_with
@@ -20,16 +19,7 @@ from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..ops.precision import float32_products
 from .calibration import Calibration, Reliability
-from .checkpoint import load_checkpoint
-from .config import (
-    CHANGEABLE,
-    RunConfig,
-    first_process,
-    new_run_folder,
-    rooted,
-    rules_of,
-    with_rules,
-)
+from .config import CHANGEABLE, RunConfig, rooted, rules_of, with_rules
 from .cuda_graphs import Recorded
 from .display import Display
 from .evaluate import constant_guess, write_rows
@@ -37,9 +27,9 @@ from .loop import Loop
 from .loop import Watch as Watch
 from .plots import TensorBoardCurves, draw
 from .precompute import precompute_supports
-from .processes import Processes, launch
+from .processes import first_process, launch
 from .run import Run
-from .run_folder import PARTS, RunFolder, provenance
+from .run_folder import PARTS, RunFolder, new_run_folder, provenance
 from .setup import (
     Parts,
     chosen_graphs,
@@ -170,8 +160,8 @@ def train(
         "data": None if data is None else str(data),
         "start": None if start is None else str(getattr(start, "folder", start)),
         "options": dict(options or {}) if graphs is None else {},
-        "decision": None if decision is None else tuple(decision),
-        "distance": None if distance is None else tuple(distance),
+        "decision": decision and list(decision),
+        "distance": distance and list(distance),
     }
     config = RunConfig.from_dict(settings, "train")
     if resume and out is None:
@@ -247,175 +237,137 @@ def train_config(
         TrainingError: The run cannot continue.
         KeyboardInterrupt: Ctrl-C or SIGTERM; a checkpoint is left.
     """
-    session = _Session(resume, graphs, watch or Watch(), pictures, recorded or Recorded())
-    if not first_process():  # the others start later, when the folder is already in use
-        return session.run(config, folder)
-    files = RunFolder(folder)
-    files.refuse_wrong_use(resume=resume)  # before anything is made there
-    with sole_writer(files.path, OTHER_FOLDER):
-        files.refuse_wrong_use(resume=resume)  # another process may have been here just before
+    watch, recorded = watch or Watch(), recorded or Recorded()
+    files, first, loop = RunFolder(folder), first_process(), None
+    with ExitStack() as stack:
+        if first:  # the others start later, when the folder is already in use
+            files.refuse_wrong_use(resume=resume)  # before anything is made there
+            stack.enter_context(sole_writer(files.path, OTHER_FOLDER))
+            files.refuse_wrong_use(resume=resume)  # another process may have been here just before
         try:
-            return session.run(config, folder)
-        except BaseException:
-            if not files.started:  # the name is free again
-                files.forget()
-            raise
-
-
-@dataclass(frozen=True)
-class _Session:
-    """The arguments of `train_config` besides its config and folder."""
-
-    resume: bool
-    graphs: GraphSet | None
-    watch: Watch
-    pictures: bool
-    recorded: Recorded
-
-    def run(self, config: RunConfig, folder: str | Path) -> Result:
-        if self.resume:
-            changeable = {name: getattr(config, name) for name in CHANGEABLE}
-            config = replace(RunFolder(folder).config(), **changeable)
-        start: Start | None = None
-        if config.freeze and not config.start:
-            raise DataError("freeze keeps layers of the network to start from: name one (--from)")
-        if config.start and not self.resume:
-            from . import fine_tuning
-
-            start = fine_tuning.Start.find(config.start)
-            config = start.settings(config)
-        config = with_rules(config)
-        refuse_unknown_names(config, resume=self.resume)
-        # With bfloat16, float32 products may be TF32 too; the setting is restored after the run.
-        with float32_products(tf32=config.checked().precision in ("tf32", "bf16")):
+            config, start = _settled(config, files, resume=resume)
+            # With bfloat16, float32 products may be TF32 too; after the run they are as before.
+            tf32 = config.checked().precision in ("tf32", "bf16")
+            stack.enter_context(float32_products(tf32=tf32))
             processes = launch(config)
             files = RunFolder(processes.gathered(str(folder))[0])
-            with processes.ending_together(files.path):
-                return self._train(config, files, processes, start)
-
-    def _train(
-        self, config: RunConfig, files: RunFolder, processes: Processes, start: Start | None
-    ) -> Result:
-        graphs = processes.in_turn(
-            lambda: load_graphs(config) if self.graphs is None else self.graphs.check()
-        )
-        parts = prepare(config, graphs, files.splits() if self.resume else None)
-        if self.resume:
-            files.trained_on.refuse_other(parts.graphs, files.path)
-            parts = replace(parts, scaling=files.trained_on.scaling)
-        on_cpu = processes.device.type == "cpu"
-        costly = on_cpu and not config.baseline and takes_edges(config)
-        config = config.sized(len(parts.splits["train"]), costly=costly)
-        scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
-        store = make_store(config, scaled, processes.device)
-        parts, model = self._network(config, parts, files, start)
-        model = model.to(store.dtype)
-        if getattr(model, "supports", None) is not None:
-            precompute_supports(model, store, self.recorded)
-        self.watch.summary(config, parts, model)
-        curves: TensorBoardCurves | None = None
-        loop: Loop | None = None
-        try:
-            with processes.all_or_none():
-                if processes.rank == 0:
-                    curves = self._open(files, config, parts, model if start else None)
-            loop = Loop(
-                config, processes, model, store, parts, files, curves, self.watch, self.recorded
+            stack.enter_context(processes.ending_together(files.path))
+            given = graphs
+            graphs = processes.in_turn(
+                lambda: load_graphs(config) if given is None else given.check()
             )
-            if self.resume:
-                self._restore(loop)
-            self.watch.start(loop)
+            parts = prepare(config, graphs, files.splits() if resume else None)
+            if resume:
+                files.trained_on.refuse_other(parts.graphs, files.path)
+                parts = replace(parts, scaling=files.trained_on.scaling)
+            on_cpu = processes.device.type == "cpu"
+            costly = on_cpu and not config.baseline and takes_edges(config)
+            config = config.sized(len(parts.splits["train"]), costly=costly)
+            scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
+            store = make_store(config, scaled, processes.device)
+            parts, model = _network(config, parts, files, start)
+            model = model.to(store.dtype)
+            precompute_supports(model, store, recorded)
+            watch.summary(config, parts, model)
+            curves: TensorBoardCurves | None = None
+            with processes.all_or_none():
+                if first:
+                    files.drop_unfinished()
+                    if not resume:
+                        files.describe(config, parts, model if start else None)
+                    elif files.checksum_note:
+                        watch.note(f"{files.checksum_note}; from here on it is")
+                        files.add_checksums()
+                    curves = TensorBoardCurves(files.path / "tensorboard")
+                    if curves.missing:
+                        watch.note(curves.missing)
+            loop = Loop(config, processes, model, store, parts, files, curves, watch, recorded)
+            if resume:
+                loop.restore()
+            watch.start(loop)
             loop.run()
-        except Exception:
-            begun = self.resume or (loop is not None and loop.progress.steps > 0)
-            if processes.rank == 0 and not begun:  # nothing to resume: the name is free again
+        except BaseException as fault:
+            # A run that failed before its first step cannot be resumed: the name is free again.
+            begun = resume or (loop is not None and loop.progress.steps > 0)
+            if first and not (begun if isinstance(fault, Exception) else files.started):
                 files.forget()
             raise
         if curves is not None:
             curves.close()
-        return self._end(loop)
+        return _end(loop, pictures=pictures)
 
-    def _network(
-        self, config: RunConfig, parts: Parts, files: RunFolder, start: Start | None
-    ) -> tuple[Parts, nn.Module]:
-        """The network before its first step, and the parts with what there is to say about it."""
-        if not config.start:
-            return parts, make_model(config, parts)
-        from .fine_tuning import freeze
 
-        model, sentences = start.network(config, parts) if start else (files.load_start(), [])
-        model.readout.dropout = config.effective_recipe().dropout
-        freeze(model, config.freeze)
-        return replace(parts, notes=(*parts.notes, *sentences)), model
+def _settled(
+    config: RunConfig, files: RunFolder, *, resume: bool
+) -> tuple[RunConfig, Start | None]:
+    """The settings of the run, and the network it starts from, if it is a new one."""
+    start: Start | None = None
+    if resume:
+        changeable = {name: getattr(config, name) for name in CHANGEABLE}
+        config = replace(files.config(), **changeable)
+    if config.freeze and not config.start:
+        raise DataError("freeze keeps layers of the network to start from: name one (--from)")
+    if config.start and not resume:
+        from .fine_tuning import Start
 
-    def _open(
-        self, files: RunFolder, config: RunConfig, parts: Parts, start: nn.Module | None
-    ) -> TensorBoardCurves:
-        """Make the folder ready for this run."""
-        files.drop_unfinished()
-        if not self.resume:
-            files.describe(config, parts, start)
-        elif files.checksum_note:
-            self.watch.note(f"{files.checksum_note}; from here on it is")
-            files.add_checksums()
-        curves = TensorBoardCurves(files.path / "tensorboard")
-        if curves.missing:
-            self.watch.note(curves.missing)
-        return curves
+        start = Start.find(config.start)
+        config = start.settings(config)
+    config = with_rules(config)
+    refuse_unknown_names(config, resume=resume)
+    return config, start
 
-    def _restore(self, loop: Loop) -> None:
-        content, troubles = load_checkpoint(loop.folder)
-        for trouble in troubles:
-            self.watch.note(f"{trouble}; going on from the one before it")
-        if content is None:
-            return
-        version = content.get("g2n2", "an earlier version")
-        if version != __version__:
-            self.watch.note(
-                f"the checkpoint is of g2n2 {version}, this is {__version__}; going on with it"
-            )
-        loop.restore(content)
-        if loop.progress.history:
-            loop.files.refuse_lost_best()
 
-    def _end(self, loop: Loop) -> Result:
-        """Calibrate and test the best weights, and write that."""
-        files, parts, task, progress = loop.files, loop.parts, loop.task, loop.progress
-        best_epoch = progress.best(loop.metric, task.higher_is_better) + 1
-        course = (progress.history, best_epoch, (progress.epoch, loop.recipe.epochs))
-        loop.processes.largest(0.0)  # all wait for the best weights
-        model = files.load_best(loop.config, parts).to(loop.processes.device)
-        train, validation, test = (loop.predict(part, model) for part in PARTS)
-        distances = reads_positions(loop.config, parts.graphs)
-        calibration = Calibration.fit(parts, train, validation, distances=distances)
-        test = replace(test, calibration=calibration)
-        for sentence in calibration.lacking():
-            self.watch.note(sentence)
-        scores, guesses = test.scores, constant_guess(parts, test)
-        result = Result(files.path, parts, scores, guesses, test.reliability, *course)
-        if loop.curves is None:  # only the first process writes
-            return result
-        if self.pictures and not draw(files.path, task, progress.history, test):
-            self.watch.note(
-                'matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"'
-            )
-        write_rows(files.path / "test.csv", test.rows(truth=True))
-        files.write_ending(
-            calibration,
-            {
-                "data": parts.graphs.name,
-                "test": for_json(scores),
-                "test_of_constant_guess": for_json(guesses),
-                "test_reliability": for_json(result.reliability),
-                "units": {column.name: column.unit for column in task.columns},
-                "best_epoch": best_epoch,
-                "epochs": progress.epoch,
-                "seconds": round(progress.seconds, 3),
-                "parameters": sum(p.numel() for p in loop.model.parameters()),
-                "graphs": {part: len(members) for part, members in parts.splits.items()},
-                "data_sha256": checksum(parts.graphs),
-                "made_with": provenance(loop.processes.device),
-                "config": loop.config.as_dict(),
-            },
-        )
+def _network(
+    config: RunConfig, parts: Parts, files: RunFolder, start: Start | None
+) -> tuple[Parts, nn.Module]:
+    """The network before its first step, and the parts with what there is to say about it."""
+    if not config.start:
+        return parts, make_model(config, parts)
+    from .fine_tuning import freeze
+
+    model, sentences = start.network(config, parts) if start else (files.load_start(), [])
+    model.readout.dropout = config.effective_recipe().dropout
+    freeze(model, config.freeze)
+    return replace(parts, notes=(*parts.notes, *sentences)), model
+
+
+def _end(loop: Loop, *, pictures: bool) -> Result:
+    """Calibrate and test the best weights, and write that."""
+    files, parts, task, progress = loop.files, loop.parts, loop.task, loop.progress
+    course = (progress.history, loop.best_epoch, (progress.epoch, loop.recipe.epochs))
+    loop.processes.largest(0.0)  # all wait for the best weights
+    model = files.load_best(loop.config, parts).to(loop.processes.device)
+    train, validation, test = (loop.predict(part, model) for part in PARTS)
+    distances = reads_positions(loop.config, parts.graphs)
+    calibration = Calibration.fit(parts, train, validation, distances=distances)
+    test = replace(test, calibration=calibration)
+    for sentence in calibration.lacking():
+        loop.watch.note(sentence)
+    scores, guesses = test.scores, constant_guess(parts, test)
+    result = Result(files.path, parts, scores, guesses, test.reliability, *course)
+    if loop.curves is None:  # only the first process writes
         return result
+    if pictures and not draw(files.path, task, progress.history, test):
+        loop.watch.note(
+            'matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"'
+        )
+    write_rows(files.path / "test.csv", test.rows(truth=True))
+    files.write_ending(
+        calibration,
+        {
+            "data": parts.graphs.name,
+            "test": for_json(scores),
+            "test_of_constant_guess": for_json(guesses),
+            "test_reliability": for_json(result.reliability),
+            "units": {column.name: column.unit for column in task.columns},
+            "best_epoch": loop.best_epoch,
+            "epochs": progress.epoch,
+            "seconds": round(progress.seconds, 3),
+            "parameters": sum(p.numel() for p in loop.model.parameters()),
+            "graphs": {part: len(members) for part, members in parts.splits.items()},
+            "data_sha256": checksum(parts.graphs),
+            "made_with": provenance(loop.processes.device),
+            "config": loop.config.as_dict(),
+        },
+    )
+    return result

@@ -16,6 +16,7 @@ from ..compiler.grammar_to_plan import undefined_supports
 from ..compiler.lowering import columns_only
 from ..compiler.marks import marks_named
 from ..compiler.presets import find_preset
+from ..data.batch import GraphBatch, PackedBatch
 from ..data.graph_set import GraphSet, Ints
 from ..data.preprocessing import Preprocessing
 from ..data.store import GraphStore
@@ -166,6 +167,15 @@ def make_store(config: RunConfig, graphs: GraphSet, device: torch.device) -> Gra
     squared = names_distances(config)
     columns = config.baseline is None and not squared and columns_only(run_grammar(config))
     return GraphStore(graphs, device, distance_kinds(config, graphs), dtype, columns, squared)
+
+
+def batch_for(model: nn.Module, store: GraphStore, indices: Ints) -> GraphBatch | PackedBatch:
+    """Graphs of a store as a network takes them: rows where it computes those."""
+    from ..nn.model import GrammarGNN
+
+    packs = isinstance(model, GrammarGNN) and model.packs
+    sparse = store.sparse(int(store.graphs.sizes[indices].max()))
+    return store.packed(indices) if packs and not sparse else store.batch(indices)
 
 
 def make_model(config: RunConfig, parts: Parts) -> nn.Module:

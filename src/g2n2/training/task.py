@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..data.atom_references import BETWEEN, fit_references, reference_sums
-from ..data.graph_set import GraphSet, Ints, Target
+from ..data.graph_set import GraphSet, Target
 from ..errors import DataError
 
 Values = NDArray[np.float64]
@@ -212,13 +212,6 @@ class Scaling:
             return outputs
         values: Values = outputs * np.asarray(self.deviation) + np.asarray(self.mean)
         return values + self.reference(task, graphs)
-
-
-def row_offsets(graphs: GraphSet) -> Ints:
-    """`[G + 1]` where the rows of the targets of each graph start and end."""
-    if graphs.level == "graph":
-        return np.arange(len(graphs) + 1)
-    return graphs.node_offsets if graphs.level == "node" else graphs.edge_offsets
 
 
 def with_unit(name: str, unit: str) -> str:

@@ -86,6 +86,16 @@ class TrainedOn:
         read.preprocessing.checked(path)
         return read
 
+    def no_graphs(self) -> GraphSet:
+        """An empty set with the features and targets of the graphs trained on."""
+        none, no_edges = np.zeros(0, dtype=np.int64), np.zeros((2, 0), dtype=np.int64)
+        nodes = np.zeros((0, self.node_features), np.float32)
+        edges = np.zeros((0, self.edge_features), np.float32)
+        targets = np.zeros((0, len(self.columns)))
+        arrays = none, none, no_edges, nodes, edges, targets
+        positions = np.zeros((0, 3), np.float32) if self.positions else None
+        return GraphSet("", *arrays, self.columns, self.level, positions=positions)
+
     def refuse_other(self, graphs: GraphSet, run: object) -> None:
         """Raise a DataError if these are not the graphs the run was started on."""
         other = ""
@@ -125,12 +135,8 @@ class TrainedOn:
                 "give SDF or XYZ files"
             )
         nodes, edges = (_matched_features(graphs, what, self) for what in ("node", "edge"))
-        rows = {
-            "graph": len(graphs),
-            "node": int(graphs.sizes.sum()),
-            "edge": graphs.edges.shape[1],
-        }
-        targets = np.full((rows[self.level], len(self.columns)), np.nan)
+        rows = replace(graphs, level=self.level).row_offsets[-1]
+        targets = np.full((rows, len(self.columns)), np.nan)
         if graphs.level == self.level:
             by_name = {column.name.lower(): index for index, column in enumerate(graphs.columns)}
             for index, column in enumerate(self.columns):

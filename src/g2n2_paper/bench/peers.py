@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from g2n2.bench import RATE, Pass, Workload
 from g2n2.data.graph_set import Ints
 from g2n2.nn.model import GrammarGNN
+from g2n2.training.config import RECIPES
 from g2n2.training.optimiser import make_optimiser, set_rate
-from g2n2.training.recipes import RECIPES
 
 HEADS = 8
 """Of attention in FloydNet."""
