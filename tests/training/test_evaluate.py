@@ -79,7 +79,7 @@ def test_records_that_were_not_read_keep_their_place(tmp_path):
     assert [list(row) for row in rows] == [["id", "t0 [bonds]", "note"]] * 4, "the same keys"
     assert [row["note"] for row in rows] == ["", "not predicted: not SMILES", "", ""]
     assert np.isnan(rows[1]["t0 [bonds]"])
-    write_rows(tmp_path / "p.csv", rows)
+    write_rows(tmp_path / "p.csv", rows, outcome(graphs).columns())
     lines = (tmp_path / "p.csv").read_text().splitlines()
     assert lines[0] == "id,t0 [bonds],note"
     assert lines[2] == "b,,not predicted: not SMILES"
@@ -132,7 +132,8 @@ def test_ids_of_the_input_are_kept_where_they_repeat_or_are_empty():
 
 
 def test_energies_keep_their_digits(tmp_path):
-    write_rows(tmp_path / "p.csv", [{"id": "a", "u0 [hartree]": -286.4950123}])
+    row = {"id": "a", "u0 [hartree]": -286.4950123}
+    write_rows(tmp_path / "p.csv", [row], list(row))
     assert (tmp_path / "p.csv").read_text().splitlines()[1] == "a,-286.495012"
 
 

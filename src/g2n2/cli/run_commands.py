@@ -209,8 +209,7 @@ def _described(row: Dataset) -> dict[str, Any]:
 
 def _say_notes(trained: TrainedRun, interval: float) -> None:
     """What there is to say about a run, beside the output, which may be JSON."""
-    calibration = trained.calibration
-    lacking = [] if calibration is None else calibration.lacking(interval)
+    lacking = trained.calibration.lacking(interval) if trained.calibration else []
     for sentence in filter(None, (trained.note, *lacking)):
         typer.echo(f"note: {sentence}", err=True)
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import DataError
 from ..validation import Int, check, read_as
 from .setup import Parts
-from .task import Scores, Task, Values
+from .task import Scores, Task, Values, softmax
 from .training_range import Range, TrainingRange, joined, spread
 
 if TYPE_CHECKING:
@@ -105,26 +105,24 @@ class Calibration:
             raise DataError(f"{source} was written by a newer g2n2: upgrade")
         read: Calibration = read_as(cls, content, "calibration", source)
         TrainingRange.from_dict(content["training"], source)
-        names = tuple(column.name for column in task.columns)
-        of_numbers = task.kind == "regression"
-        lengths = {
-            "validation": len(names),
-            "errors": len(names) * of_numbers,
-            "temperatures": len(names) * (not of_numbers),
-            "predictions": len(names) * of_numbers,
+        names, number = tuple(column.name for column in task.columns), len(task.columns)
+        of_numbers = number if task.kind == "regression" else 0
+        faults = {
+            "validation": len(read.validation) != number,
+            "errors": len(read.errors) != of_numbers
+            or any(
+                len(errors) != min(count, KEPT_ERRORS)
+                or [*errors] != sorted(errors)
+                or min(errors, default=0) < 0
+                for count, errors in zip(read.validation, read.errors, strict=False)
+            ),
+            "temperatures": len(read.temperatures) != number - of_numbers
+            or any(not COLDEST <= t <= HOTTEST for t in read.temperatures),
+            "predictions": len(read.predictions) != of_numbers
+            or any(low > high for low, high in read.predictions),
+            "columns": read.columns != names,
         }
-        wrong = [name for name, count in lengths.items() if len(getattr(read, name)) != count]
-        for count, errors in zip(read.validation, read.errors, strict=False):
-            kept = min(count, KEPT_ERRORS)
-            if len(errors) != kept or [*errors] != sorted(errors) or min(errors, default=0) < 0:
-                wrong.append("errors")
-        if any(not COLDEST <= t <= HOTTEST for t in read.temperatures):
-            wrong.append("temperatures")
-        if any(low > high for low, high in read.predictions):
-            wrong.append("predictions")
-        if read.columns != names:
-            wrong.append("columns")
-        if wrong:
+        if wrong := [name for name, fault in faults.items() if fault]:
             raise DataError(
                 f"{source} is damaged: its {wrong[0]} do not fit the targets "
                 f"{', '.join(names)}; restore it from a copy"
@@ -181,12 +179,10 @@ class Calibration:
         """
         table: Reliability = {}
         task, predicted, interval = outcome.task, outcome.predicted, outcome.interval
-        if task.kind == "regression" and not interval:
-            return table
-        for index, column in enumerate(task.columns):
+        for index, column in enumerate(task.columns if self.columns else ()):
             rows = np.isfinite(outcome.targets[:, index])
             truth = outcome.targets[rows, index]
-            if not len(truth):
+            if not len(truth) or (task.kind == "regression" and not interval):
                 continue
             if task.kind == "regression":
                 half = float(self.half_widths(interval)[index])
@@ -200,7 +196,7 @@ class Calibration:
                 continue
             logits, labels = _logits(task, predicted[rows], index), truth.astype(np.int64)
             temperature = self.temperatures[index]
-            before, after = _softmax(logits), _softmax(logits / temperature)
+            before, after = softmax(logits), softmax(logits / temperature)
             table[column.name] = {
                 "rows": len(truth),
                 "temperature": temperature,
@@ -213,19 +209,22 @@ class Calibration:
 
     def lacking(self, interval: float = INTERVAL) -> list[str]:
         """A sentence for each target with too few validation rows."""
-        sentences = []
         least = LEAST_FOR_TEMPERATURE
         if self.errors:
             share = Fraction(repr(interval))
             least = math.ceil(share / (1 - share)) if interval else 0
-        for name, count in zip(self.columns, self.validation, strict=True):
-            if count >= least:
-                continue
-            had = f"needs {least:,} validation rows with a known value, and the run had {count:,}"
-            what = f"an interval of {percent(interval)}" if self.errors else "a calibration"
-            instead = "it is left empty" if self.errors else "probabilities are the network's own"
-            sentences.append(f"{what} for {name} {had}; {instead}")
-        return sentences
+        what = f"an interval of {percent(interval)}" if self.errors else "a calibration"
+        instead = "it is left empty" if self.errors else "probabilities are the network's own"
+        return [
+            f"{what} for {name} needs {least:,} validation rows with a known value, and the run "
+            f"had {count:,}; {instead}"
+            for name, count in zip(self.columns, self.validation, strict=True)
+            if count < least
+        ]
+
+
+NO_CALIBRATION = Calibration((), (), (), (), (), TrainingRange(*[()] * 7))
+"""Gives no intervals and no notes, and leaves probabilities as they are."""
 
 
 def check_interval(interval: float) -> float:
@@ -258,7 +257,7 @@ def fit_temperature(logits: Values, labels: Labels) -> float:
     low, high = 1.0 / HOTTEST, 1.0 / COLDEST
     for _ in range(60):
         middle = math.sqrt(low * high)
-        if float((_softmax(logits * middle) * logits).sum()) < wanted:
+        if float((softmax(logits * middle) * logits).sum()) < wanted:
             low = middle
         else:
             high = middle
@@ -300,12 +299,6 @@ def _logits(task: Task, values: Values, index: int) -> Values:
         return _log(values)
     positive = values[:, index]
     return np.stack([_log(1.0 - positive), _log(positive)], axis=1)
-
-
-def _softmax(logits: Values) -> Values:
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: Values = shifted / shifted.sum(axis=1, keepdims=True)
-    return shares
 
 
 def _nll(probabilities: Values, labels: Labels) -> float:

@@ -21,7 +21,7 @@ from ..data.graph_set import GraphSet, Ints, ragged_rows
 from ..data.store import GraphStore
 from ..described import Described, some
 from ..errors import TrainingError
-from .calibration import INTERVAL, Calibration, Reliability
+from .calibration import INTERVAL, NO_CALIBRATION, Calibration, Reliability
 from .checkpoint import write_whole
 from .cuda_graphs import Recorded
 from .processes import Processes, free_cached_memory, within_memory
@@ -146,7 +146,7 @@ class Outcome(Described):
         index: Index of each row among the rows of the set's targets.
         predicted: `[rows, out]` what the network gives, in units, or probabilities before
             calibration; for unseen elements too, which `values` leaves out.
-        calibration: Of the run; None if it has none.
+        calibration: Of the run.
         interval: The level of the intervals; 0 for none.
     """
 
@@ -154,7 +154,7 @@ class Outcome(Described):
     task: Task
     index: Ints
     predicted: Values
-    calibration: Calibration | None = None
+    calibration: Calibration = NO_CALIBRATION
     interval: float = INTERVAL
 
     @property
@@ -194,26 +194,22 @@ class Outcome(Described):
     @property
     def calibrated(self) -> Values:
         """`[rows, out]` what the network gives, with calibrated probabilities."""
-        if self.calibration is None:
-            return self.predicted
         return self.calibration.probabilities(self.task, self.predicted)
 
     @property
     def _bounds(self) -> tuple[Values, Values] | None:
-        if self.calibration is None or self.task.kind != "regression" or not self.interval:
+        if not self.calibration.errors or not self.interval:
             return None
         return self.calibration.bounds(self.predicted, self.interval)
 
     @cached_property
     def unlike(self) -> list[str]:
         """For each row how it is unlike the training graphs; empty if it is not."""
-        return [""] * len(self) if self.calibration is None else self.calibration.notes(self)
+        return self.calibration.notes(self)
 
     @cached_property
     def unseen(self) -> NDArray[np.bool_]:
         """For each row whether it is of a molecule with an element never seen in training."""
-        if self.calibration is None:
-            return np.zeros(len(self), dtype=bool)
         elements = self.calibration.training.unseen_elements(self.graphs)
         return np.array([bool(elements[graph]) for graph in self.owners], dtype=bool)
 
@@ -243,7 +239,7 @@ class Outcome(Described):
     @property
     def reliability(self) -> Reliability:
         """How intervals or probabilities do on known targets; see `Calibration.reliability`."""
-        return {} if self.calibration is None else self.calibration.reliability(self)
+        return self.calibration.reliability(self)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -285,7 +281,10 @@ class Outcome(Described):
         ids = graphs.source.get("record_ids")
         if len(graphs.source.get("rows", range(len(graphs)))) != len(graphs):
             ids = None  # some graphs of a set put together elsewhere
-        nothing = {name: _nothing_like(cells) for name, cells in columns.items()}
+        nothing = {
+            name: float("nan") if any(isinstance(cell, float) for cell in cells) else ""
+            for name, cells in columns.items()
+        }
         rows: dict[int, list[Row]] = {}
         numbered = zip(self._records, self._items(), strict=True)
         for number, (record, (graph, item)) in enumerate(numbered):
@@ -334,12 +333,17 @@ class Outcome(Described):
             taken.add(name)
             return name
 
-        columns = {unique("true", name): cells for name, cells in self._known_targets()}
+        columns: dict[str, list[Any]] = {}
+        for column, values in zip(self.task.columns, self.targets.T, strict=True):
+            classes = column.classes or ("0", "1")
+            columns[unique("true", with_unit(f"true {column.name}", column.unit))] = [
+                "" if np.isnan(v) else float(v) if column.kind == "regression" else classes[int(v)]
+                for v in values
+            ]
         predicted = {
             unique("predicted", name): cells for name, cells in self.task.table(self.calibrated)
         }
-        if not truth:
-            columns = {}
+        columns = columns if truth else {}
         if (bounds := self._bounds) is None:
             return {**columns, **predicted}
         for number, (column, name) in enumerate(zip(self.task.columns, predicted, strict=True)):
@@ -348,18 +352,6 @@ class Outcome(Described):
                 columns[unique("interval", with_unit(f"{column.name} {end}", column.unit))] = [
                     float(value) if np.isfinite(value) else "" for value in values[:, number]
                 ]
-        return columns
-
-    def _known_targets(self) -> list[tuple[str, list[Any]]]:
-        """Columns of known targets, empty where unknown."""
-        columns: list[tuple[str, list[Any]]] = []
-        for column, values in zip(self.task.columns, self.targets.T, strict=True):
-            classes = column.classes or ("0", "1")
-            cells = [
-                "" if np.isnan(v) else float(v) if column.kind == "regression" else classes[int(v)]
-                for v in values
-            ]
-            columns.append((with_unit(f"true {column.name}", column.unit), cells))
         return columns
 
 
@@ -410,22 +402,15 @@ def csv_lines(rows: list[Row], columns: Sequence[str], header: bool = False) -> 
     if header:
         table.writeheader()
     for row in rows:
-        table.writerow({k: _cell(v) if isinstance(v, float) else v for k, v in row.items()})
+        table.writerow(
+            {
+                name: ("" if np.isnan(cell) else f"{cell:.9g}") if isinstance(cell, float) else cell
+                for name, cell in row.items()
+            }
+        )
     return text.getvalue().encode(errors="replace")
 
 
-def _cell(number: float) -> str:
-    return "" if np.isnan(number) else f"{number:.9g}"
-
-
-def _nothing_like(cells: list[Any]) -> Any:
-    """What a column has where there is no prediction."""
-    return float("nan") if any(isinstance(cell, float) for cell in cells) else ""
-
-
-def write_rows(path: Path, rows: list[Row], columns: Sequence[str] = ()) -> None:
-    """Write rows as CSV, whole or not at all; by default the columns the rows have, `note` last."""
-    if not columns:
-        names = dict.fromkeys(name for row in rows for name in row if name != "note")
-        columns = [*names, *(["note"] if any("note" in row for row in rows) else ())]
+def write_rows(path: Path, rows: list[Row], columns: Sequence[str]) -> None:
+    """Write rows as CSV, whole or not at all."""
     write_whole(path, csv_lines(rows, columns, header=True), shared=True)

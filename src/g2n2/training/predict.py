@@ -28,6 +28,7 @@ from ..described import Described
 from ..errors import DataError, G2N2Error, TrainingError
 from ..input_files import printable
 from ..partial_output import partial_output
+from .calibration import NO_CALIBRATION
 from .checkpoint import MANIFEST
 from .evaluate import NOT_PREDICTED, Outcome, csv_lines
 from .processes import Interruption
@@ -109,7 +110,7 @@ class ChunkPredictor:
         self.run, self.options, self.interval = run, options, interval
         nothing = run.trained_on.no_graphs(), run.task, np.zeros(0, np.int64)
         values = np.zeros((0, run.task.out))
-        self.empty = Outcome(*nothing, values, run.calibration, interval)
+        self.empty = Outcome(*nothing, values, run.calibration or NO_CALIBRATION, interval)
 
     def __call__(self, chunk: Chunk) -> PredictedChunk:
         graphs = read_chunk(chunk, self.options)

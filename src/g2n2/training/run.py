@@ -22,7 +22,7 @@ from ..data.streaming import GraphStream, open_stream
 from ..errors import DataError
 from ..input_files import read_text_file
 from ..validation import check
-from .calibration import INTERVAL, Calibration, check_interval
+from .calibration import INTERVAL, NO_CALIBRATION, Calibration, check_interval
 from .config import RunConfig, names_dataset
 from .evaluate import Outcome, predict
 from .processes import find_device
@@ -281,7 +281,7 @@ class Run:
         calibration, interval = self.calibration, check_interval(interval)
         store = make_store(self.config, parts.graphs, self.device)
         outcome = predict(self.model, parts, store, indices, half=self.config.precision == "bf16")
-        return replace(outcome, calibration=calibration, interval=interval)
+        return replace(outcome, calibration=calibration or NO_CALIBRATION, interval=interval)
 
     def _refuse_unknown(self, graphs: GraphSet, what: str) -> None:
         if not np.isfinite(graphs.targets).any():

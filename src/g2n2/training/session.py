@@ -22,7 +22,7 @@ from .calibration import Calibration, Reliability
 from .config import CHANGEABLE, RunConfig, rooted, rules_of, with_rules
 from .cuda_graphs import Recorded
 from .display import Display
-from .evaluate import constant_guess, write_rows
+from .evaluate import constant_guess
 from .loop import Loop
 from .loop import Watch as Watch
 from .plots import TensorBoardCurves, draw
@@ -351,7 +351,7 @@ def _end(loop: Loop, *, pictures: bool) -> Result:
         loop.watch.note(
             'matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"'
         )
-    write_rows(files.path / "test.csv", test.rows(truth=True))
+    test.to_csv(files.path / "test.csv", truth=True)
     files.write_ending(
         calibration,
         {

@@ -112,9 +112,7 @@ class Task:
             return outputs
         if self.kind == "binary":
             return 0.5 * (1.0 + np.tanh(0.5 * outputs))
-        shifted = np.exp(outputs - outputs.max(axis=-1, keepdims=True))
-        probabilities: Values = shifted / shifted.sum(axis=-1, keepdims=True)
-        return probabilities
+        return softmax(outputs)
 
     def table(self, decoded: Values) -> list[tuple[str, list[Any]]]:
         """Columns of a predictions file; names may repeat."""
@@ -212,6 +210,13 @@ class Scaling:
             return outputs
         values: Values = outputs * np.asarray(self.deviation) + np.asarray(self.mean)
         return values + self.reference(task, graphs)
+
+
+def softmax(logits: Values) -> Values:
+    """Over the last axis."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: Values = shifted / shifted.sum(axis=-1, keepdims=True)
+    return shares
 
 
 def with_unit(name: str, unit: str) -> str:

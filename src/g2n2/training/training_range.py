@@ -111,6 +111,8 @@ class TrainingRange:
     def notes(self, graphs: GraphSet) -> list[list[str]]:
         """For each graph a phrase for everything outside the ranges of the training graphs."""
         phrases: list[list[str]] = [[] for _ in range(len(graphs))]
+        if not self.nodes:  # nothing is known of the training graphs
+            return phrases
         for graph, unseen in enumerate(self.unseen_elements(graphs)):
             if unseen:
                 verb = "was" if len(unseen) == 1 else "were"
@@ -141,17 +143,14 @@ class TrainingRange:
         """What leaves its range, and the range."""
         between = getattr(self, name)[0 if name == "distances" else column]
         node, edge = ("atom", "bond") if self.elements else ("node", "edge")
-        if name == "nodes":
+        if name == "nodes" or (name == "totals" and TOTALS[column] == "heavy atoms"):
             how, limit = ("more", between[1]) if value > between[1] else ("fewer", between[0])
-            return f"{counted(int(value), node)}, {how} than any training graph ({limit:,.0f})"
-        if name == "totals" and TOTALS[column] == "heavy atoms":
-            how, limit = ("more", between[1]) if value > between[1] else ("fewer", between[0])
-            heavy = counted(int(value), "heavy atom")
-            return f"{heavy}, {how} than any training molecule ({limit:,.0f})"
+            what, whole = (node, "graph") if name == "nodes" else ("heavy atom", "molecule")
+            return f"{counted(int(value), what)}, {how} than any training {whole} ({limit:,.0f})"
         feature, shown = _feature(graphs, name, column), f"{value:.4g}"
         if feature.startswith((COLUMN, DESCRIPTOR)):
             return f"{feature} {shown} deviations from the mean, in training {spread(between)}"
-        what = {
+        phrase = {
             "neighbours": f"{'an' if node == 'atom' else 'a'} {node} with {shown} neighbours",
             "node_features": f"{feature} {shown} of {'an' if node == 'atom' else 'a'} {node}",
             "edge_features": f"{feature} {shown} of {'an' if edge == 'edge' else 'a'} {edge}",
@@ -160,7 +159,7 @@ class TrainingRange:
             "totals": f"a net charge of {value:+.0f}",
             "fragments": f"{counted(int(value), 'fragment' if self.elements else 'part')}",
         }
-        return f"{what[name]}, in training {spread(between)}"
+        return f"{phrase[name]}, in training {spread(between)}"
 
 
 def joined(phrases: Sequence[str]) -> str:
