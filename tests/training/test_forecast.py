@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from g2n2.training import display
 from g2n2.training.config import RunConfig, with_rules
-from g2n2.training.display import Forecast, forecast, time_sentences
+from g2n2.training.display import forecast, time_sentences
 from g2n2.training.setup import prepare
 from small_sets import small_set
 
@@ -17,24 +18,42 @@ def test_every_task_is_timed_and_draws_no_number_of_the_run(level, change):
     config = with_rules(RunConfig("small", **SETTINGS, **change))
     parts = prepare(config, small_set(level=level))
     before = torch.get_rng_state()
-    times = forecast(config, parts)
+    assert forecast(config, parts) > 0
     assert torch.equal(before, torch.get_rng_state())
-    assert times.seconds > 0
-    assert (times.cheaper is None) == ("baseline" in change)
 
 
-def test_more_epochs_take_longer_and_what_cannot_be_measured_is_not_said(monkeypatch):
-    monkeypatch.setattr("g2n2.training.display.step_seconds", lambda *_: 1.0)
+def told(monkeypatch, step, **changes):
+    """What is said where a step of a grammar takes so many seconds."""
+    monkeypatch.setattr(display, "step_seconds", lambda config, _: step[config.grammar])
+    config = with_rules(RunConfig("small", **{**SETTINGS, **changes}))
+    return time_sentences(config, prepare(config, small_set()))
+
+
+def test_more_epochs_take_longer(monkeypatch):
+    monkeypatch.setattr(display, "step_seconds", lambda *_: 1.0)
     parts = prepare(RunConfig("small"), small_set())
     once, twice = (
-        forecast(with_rules(RunConfig("small", **{**SETTINGS, "epochs": n})), parts).seconds
+        forecast(with_rules(RunConfig("small", **{**SETTINGS, "epochs": n})), parts)
         for n in (10, 20)
     )
     assert 1.8 < twice / once < 2
-    assert time_sentences(RunConfig("x"), Forecast(None, None)) == []
-    (said,) = time_sentences(RunConfig("x", minutes=5.0), Forecast(600.0, 400.0))
-    assert (
-        said
-        == "This takes about 10 min 0 s on this CPU; in its 5 min the learning rate comes down earlier."
-    )
-    assert "--grammar r-G_L1" in time_sentences(RunConfig("x"), Forecast(600.0, 60.0))[1]
+
+
+def test_a_cheaper_grammar_is_named_where_it_is_much_cheaper(monkeypatch):
+    # A second a graph: 2 epochs of 48, and a third of it for 2 of 6 to validate and all 60 at the end.
+    steps = {"r-G_L3": 8.0, "r-G_L1": 6.0}
+    assert told(monkeypatch, steps) == ["This takes about 2 min 0 s on this CPU."]
+    (said,) = told(monkeypatch, steps, minutes=1.0)
+    assert said.endswith("on this CPU; in its 1 min the learning rate comes down earlier.")
+    said = told(monkeypatch, {**steps, "r-G_L1": 2.0})[1]
+    assert "would take about 30 s (--grammar r-G_L1)" in said
+    assert len(told(monkeypatch, {"r-G_L3": 8.0}, baseline="GIN")) == 1
+
+
+def test_what_cannot_be_measured_is_not_said(monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(display, "step_seconds", full)
+    config = with_rules(RunConfig("small", **SETTINGS))
+    assert time_sentences(config, prepare(config, small_set())) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 import time
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,13 +82,19 @@ class Display(AbstractContextManager["Display"]):
             f"{weights:,} weights."
         )
         if self.other is not None and isinstance(model, GrammarGNN):
-            self._point(reduction_sentence(self.other, model))
+            other = self.other
+            plan = plan_network(other, **model.options, supports=model.supports is not None)
+            self._point(
+                f"The fragment stands for its reduced grammar, {model.plan.grammar.rule_count}; "
+                f"{other.name} has {other.rule_count} and would have "
+                f"{NetworkCost(plan, 1, 1).weights:,} weights (--exhaustive)."
+            )
         self._point(
             f"Recipe {recipe.name}: at most {counted(recipe.epochs, 'epoch')}, batches of "
             f"{recipe.batch}, learning rate {recipe.rate:g}, seed {config.seed}."
         )
         if config.devices == 1 and find_device(config.device).type == "cpu":
-            for sentence in time_sentences(config, forecast(config, parts)):
+            for sentence in time_sentences(config, parts):
                 self._point(sentence)
 
     def _point(self, sentence: str) -> None:
@@ -189,66 +195,36 @@ def plain_console() -> Console:
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def reduction_sentence(exhaustive: Grammar, model: GrammarGNN) -> str:
-    """A sentence with the rules and weights of a fragment's two grammars."""
-    plan = plan_network(exhaustive, **model.options, supports=model.supports is not None)
-    weights = NetworkCost(plan, 1, 1).weights
-    return (
-        f"The fragment stands for its reduced grammar, {model.plan.grammar.rule_count}; "
-        f"{exhaustive.name} has {exhaustive.rule_count} and would have {weights:,} weights "
-        "(--exhaustive)."
-    )
+def time_sentences(config: RunConfig, parts: Parts) -> list[str]:
+    """How long a run will take on this CPU; none if that could not be measured.
 
-
-def time_sentences(config: RunConfig, times: Forecast) -> list[str]:
-    """How long a run will take, in sentences; none if that could not be measured."""
-    if times.seconds is None:
+    Beside a network with matrices it says what one without them would take.
+    """
+    seconds = forecast(config, parts)
+    if seconds is None:
         return []
-    sentence = f"This takes about {duration(times.seconds)} on this CPU"
-    if config.minutes and times.seconds > config.minutes * 60.0:
+    sentence = f"This takes about {duration(seconds)} on this CPU"
+    if config.minutes and seconds > config.minutes * 60.0:
         sentence += f"; in its {config.minutes:g} min the learning rate comes down earlier"
     sentences = [f"{sentence}."]
-    if times.cheaper is not None and times.cheaper < 0.5 * times.seconds:
-        sentences.append(
-            f"{CHEAPER}, which passes messages along edges and tells less apart, would take about "
-            f"{duration(times.cheaper)} (--grammar {CHEAPER})."
-        )
+    if not (config.baseline or config.start) and takes_edges(config):
+        names = ("recipe", "width", "layers", "batch", "epochs", "passes", "precision")
+        same = {name: getattr(config, name) for name in names}
+        plain = with_rules(RunConfig(config.dataset, grammar=CHEAPER, **same))
+        cheaper = forecast(plain, replace(parts, graphs=without_edge_features(parts.graphs)))
+        if cheaper is not None and cheaper < 0.5 * seconds:
+            sentences.append(
+                f"{CHEAPER}, which passes messages along edges and tells less apart, would take "
+                f"about {duration(cheaper)} (--grammar {CHEAPER})."
+            )
     return sentences
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """Seconds of a run without a time limit, and of one with `CHEAPER` if it has matrices.
+def forecast(config: RunConfig, parts: Parts) -> float | None:
+    """Seconds of all steps, validations and the last predictions, without a time limit.
 
-    None where that cannot be measured: the run itself says why, or goes on with smaller batches.
+    None if a step fails: the run itself says why, or goes on with smaller batches.
     """
-
-    seconds: float | None
-    cheaper: float | None
-
-
-def forecast(config: RunConfig, parts: Parts) -> Forecast:
-    """Time a few steps of a copy, so that the run is as without."""
-    cheaper = None
-    if not (config.baseline or config.start) and takes_edges(config):
-        plain = RunConfig(
-            config.dataset,
-            grammar=CHEAPER,
-            recipe=config.recipe,
-            width=config.width,
-            layers=config.layers,
-            batch=config.batch,
-            epochs=config.epochs,
-            passes=config.passes,
-            precision=config.precision,
-        )
-        graphs = without_edge_features(parts.graphs)
-        cheaper = run_seconds(with_rules(plain), replace(parts, graphs=graphs))
-    return Forecast(run_seconds(config, parts), cheaper)
-
-
-def run_seconds(config: RunConfig, parts: Parts) -> float | None:
-    """Seconds of all steps, validations and the last predictions; None if a step fails."""
     recipe, splits = config.effective_recipe(), parts.splits
     sizes = parts.graphs.sizes[splits["train"]]
     chosen = splits["train"][epoch_batches(sizes, recipe.batch, config.seed, 0)[0]]
@@ -256,14 +232,13 @@ def run_seconds(config: RunConfig, parts: Parts) -> float | None:
         step = step_seconds(config, replace(parts, graphs=parts.graphs.select(chosen)))
     except (G2N2Error, RuntimeError, MemoryError):
         return None
-    each = step / len(chosen)
     trained = recipe.epochs * config.passes * len(splits["train"])
     predicted = recipe.epochs * len(splits["validation"]) + sum(map(len, splits.values()))
-    return each * (trained + FORWARD * predicted)
+    return step / len(chosen) * (trained + FORWARD * predicted)
 
 
 def step_seconds(config: RunConfig, parts: Parts) -> float:
-    """Seconds of forward and backward on all graphs of the parts, once caches are warm."""
+    """Seconds of forward and backward of a copy on all graphs, once caches are warm."""
     graphs = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
     with torch.random.fork_rng():
         store = make_store(config, graphs, torch.device("cpu"))
