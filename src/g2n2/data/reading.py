@@ -15,13 +15,13 @@ from .graph_set import GraphSet, Level
 from .readers import OnBad, Options, Task
 from .readers.arrays import read_graph6, read_npz_graphs
 from .readers.edge_lists import read_edge_lists
-from .readers.molecule_files import is_molecule_file, read_molecule_files
-from .readers.molecules import read_smiles_list, read_smiles_table
+from .readers.molecule_files import is_molecule_file, open_molecule_files
+from .readers.molecules import MoleculeFile, read_smiles_list
 from .readers.objects import is_networkx, is_pyg, read_matrices, read_networkx, read_pyg
 from .readers.tables import open_table
 from .tu import is_tu_folder, load_tu
 
-Reader = Callable[[Options], GraphSet]
+Reader = Callable[[Options], GraphSet | MoleculeFile]
 
 SMILES = "smiles:"
 """Prefix of each string of a list of molecules; other strings are graphs without features."""
@@ -108,8 +108,7 @@ def read_graphs(
     options = _checked(Options(*labels, on_bad, *molecules, directed, level, name))
     if not isinstance(source, str | Path):
         return _read_list(source, options)
-    path = Path(source)
-    return read_recognised(path, recognise(path, options)[1], options)
+    return read_whole(Path(source), open_graphs(Path(source), options))
 
 
 def read_with(source: str | Path | Iterable[Any], options: Mapping[str, Any]) -> GraphSet:
@@ -160,20 +159,23 @@ def _refuse_unused(options: Options, what: str) -> None:
             raise DataError(f"{field.name}={value!r} says nothing about {what}; leave it out")
 
 
-def recognise(path: Path, options: Options) -> tuple[str, Reader]:
-    """The format of a path and its reader, by its ending and, in a CSV, its columns."""
+def open_graphs(path: Path, options: Options) -> GraphSet | MoleculeFile:
+    """The graphs of a path; molecules are still to be read.
+
+    The format is known by the ending of the path and, in a CSV, by its columns.
+    """
     if not os.path.exists(path):  # pathlib raises on a name the system refuses
         raise DataError(f"no file or folder {str(path)!r}: check the path")
     if not path.is_dir():
         require_regular(path)
-    what, read = _recognise(path, options)
+    what, open_path = _recognise(path, options)
     _refuse_unused(options, what)
-    return what, read
+    return open_path(options)
 
 
-def read_recognised(path: Path, read: Reader, options: Options) -> GraphSet:
-    """What a reader makes of a path, with the path and the checksum of a file."""
-    graphs = read(options)
+def read_whole(path: Path, graphs: GraphSet | MoleculeFile) -> GraphSet:
+    """All graphs of a path, with the path and the checksum of a file."""
+    graphs = graphs.read() if isinstance(graphs, MoleculeFile) else graphs
     source = {"path": str(path)}
     if not path.is_dir():
         source["sha256"] = sha256_of(path)
@@ -186,7 +188,7 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
         if (path / "edges.csv").is_file() and not is_tu_folder(path):
             return _recognise(path / "edges.csv", options)
         if not is_tu_folder(path):
-            return "molecule files", partial(read_molecule_files, path)
+            return "molecule files", partial(MoleculeFile, open_molecule_files(path))
     if path.is_dir() or ending.endswith(".zip"):
         return "a TU dataset", partial(_read_tu, path)
     if ending.endswith(".npz"):
@@ -198,9 +200,9 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
         file = open_table(path)
         if of_text and options.smiles is None and file.header().is_edge_list():
             return "an edge list", partial(read_edge_lists, path)
-        return "molecules in a table", partial(read_smiles_table, file)
+        return "molecules in a table", partial(MoleculeFile.of_table, file)
     if is_molecule_file(path):
-        return "molecule files", partial(read_molecule_files, path)
+        return "molecule files", partial(MoleculeFile, open_molecule_files(path))
     for suffix, reader in _PANDAS.items():
         if ending.endswith(suffix):
             kind = "a spreadsheet" if reader == "read_excel" else "a table"

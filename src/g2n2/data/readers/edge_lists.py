@@ -26,7 +26,7 @@ from ...errors import DataError
 from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
 from ..graph_set import COLUMN, Floats, GraphSet, Ints, Level, graph_set
 from . import Options
-from .labels import read_labels, targets_of_columns
+from .labels import naming_column, read_labels, targets_of_columns
 from .tables import (
     EDGE_LIST_NAMES,
     GRAPH_NAMES,
@@ -74,7 +74,9 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
             fields["graph_names"] = tuple(f"{COLUMN}{column}" for column in options.join)
         if level != "graph":  # the targets are elsewhere
             options = replace(options, target=(), id=None)
-        fields |= read_labels(graphs, options, {_key(graphs, GRAPH_NAMES)}, joined)
+        used, table = {_key(graphs, GRAPH_NAMES)}, graphs
+        naming, _ = naming_column(graphs, options, {*used, *joined}, lambda: [table])
+        fields |= read_labels(graphs, options, used, joined, naming)
         notes += fields.pop("notes")
     if level != "graph":
         table, rows = (nodes, file_rows) if level == "node" and nodes else (edges, edge_rows)

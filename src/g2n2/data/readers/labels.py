@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -34,12 +34,16 @@ _CLASS_NAMES = frozenset({"class", "label", "category", "classes", "labels"})
 
 
 def read_labels(
-    table: Table, options: Options, used: Collection[str], joined: Collection[str] = ()
+    table: Table,
+    options: Options,
+    used: Collection[str],
+    joined: Collection[str],
+    naming: str | None,
 ) -> dict[str, Any]:
     """Fields of `GraphSet` from a table of one row per graph: ids, targets, columns, splits, notes.
 
     `source` has the name of the split column; `used` are columns that hold the graphs themselves,
-    and `joined` are features.
+    `joined` are features, and `naming` is the `naming_column`, whose cells are ids if distinct.
     """
     wanted = None if options.target is None else [table.find(name) for name in options.target]
     if both := [column for column in wanted or () if column in used]:
@@ -52,14 +56,17 @@ def read_labels(
     free = [column for column in table.columns if column not in {*used, *(wanted or ())}]
     split_column, splits = _splits(table, options, free)
     free = [column for column in free if column != split_column]
-    id_column, usual = _id_column(table, options, free, facts_in(table))
-    notes = [f"Column {id_column} gives the ids."] if id_column else []
-    if id_column is None and usual:
-        cells, why = table.columns[usual[0]], "a cell is empty"
-        if not any(map(is_missing, cells)):
-            repeated = next(cell for cell, count in Counter(cells).items() if count > 1)
-            why = f"{repeated!r} occurs more than once"
-        notes.append(f"Column {usual[0]} gives no ids, as {why}: rows are numbered from 0.")
+    id_column, notes = naming, []
+    if naming is not None:
+        cells = table.columns[naming]
+        repeated = [cell for cell, count in Counter(cells).items() if count > 1]
+        empty = any(map(is_missing, cells))
+        if options.id is None and (empty or repeated):
+            why = "a cell is empty" if empty else f"{repeated[0]!r} occurs more than once"
+            notes.append(f"Column {naming} gives no ids, as {why}: rows are numbered from 0.")
+            id_column = None
+        else:
+            notes.append(f"Column {naming} gives the ids.")
     if split_column:
         notes.append(f"Column {split_column} gives the split.")
     if wanted is None:
@@ -81,7 +88,7 @@ class ColumnFacts:
         self.rows = self.missing = self.texts = self.commas = 0
         self._hashes = array("q")
 
-    def seen(self, cells: Sequence[str]) -> ColumnFacts:
+    def seen(self, cells: Sequence[str]) -> None:
         """Count further cells."""
         self.rows += len(cells)
         self._hashes.extend(map(hash, cells))
@@ -91,7 +98,6 @@ class ColumnFacts:
                 self.commas += DECIMAL_COMMA.fullmatch(cell) is not None
             else:
                 self.missing += is_missing(cell)
-        return self
 
     @property
     def of_text(self) -> bool:
@@ -105,45 +111,38 @@ class ColumnFacts:
         return frozenset(np.unique(ranked[1:][ranked[1:] == ranked[:-1]]).tolist())
 
 
-FactsOf = Callable[[Collection[str]], Mapping[str, ColumnFacts]]
-
-
-def facts_in(table: Table) -> FactsOf:
-    """Facts about columns of a table in memory."""
-    return lambda columns: {name: ColumnFacts().seen(table.columns[name]) for name in columns}
-
-
 def naming_column(
-    table: Table, options: Options, used: Collection[str], facts_of: FactsOf
-) -> str | None:
-    """The column whose cells, even if repeated or empty, name the rows of a table; else None.
+    header: Table, options: Options, used: Collection[str], blocks: Callable[[], Iterable[Table]]
+) -> tuple[str | None, ColumnFacts]:
+    """The column whose cells name the rows, with its facts: even if they are repeated or empty.
 
-    The rows may be elsewhere: `facts_of` scans all rows of some columns.
-    """
-    targets = {table.find(name) for name in options.target or ()}
-    free = [column for column in table.columns if column not in {*used, *targets}]
-    chosen, usual = _id_column(table, options, free, facts_of)
-    return chosen or next(iter(usual), None)
-
-
-def _id_column(
-    table: Table, options: Options, free: Sequence[str], facts_of: FactsOf
-) -> tuple[str | None, list[str]]:
-    """The column named, one with a usual name, or the first of text; all distinct unless named.
-
-    Text is no id if another column has the usual name of an id, even one with repeated cells. The
-    second result are the columns with a usual name that are not empty, as titles in SDF files are.
+    It is the column named, one with a usual name, or the first of text, distinct cells first. Text
+    is no name if another column has the usual name of an id, even one with repeated cells; but
+    one that is empty, as titles in SDF files are, does not count. `blocks` has all rows.
     """
     if options.id is not None:
-        return table.find(options.id), []
-    facts = facts_of([column for name in _ID_NAMES for column in free if column.lower() == name])
-    usual = [column for column, counts in facts.items() if counts.missing < counts.rows]
+        column = header.find(options.id)
+        return column, _facts(blocks(), [column])[column]
+    no_ids = {*used, options.split_column, *(header.find(name) for name in options.target or ())}
+    free = [column for column in header.columns if column not in no_ids]
+    named = [column for name in _ID_NAMES for column in free if column.lower() == name]
+    facts = {c: f for c, f in _facts(blocks(), named).items() if f.missing < f.rows}
+    usual = [*facts]
     if not usual:
-        facts = facts_of(free)
-    for column in usual or [column for column, counts in facts.items() if counts.of_text]:
-        if not facts[column].missing and not facts[column].repeated_hashes:
-            return column, usual
-    return None, usual
+        texts = [column for column in free if column.lower() not in _SPLIT_NAMES]
+        facts = {c: f for c, f in _facts(blocks(), texts).items() if f.of_text}
+    distinct = (c for c, f in facts.items() if not f.missing and not f.repeated_hashes)
+    chosen = next(distinct, usual[0] if usual else None)
+    return chosen, ColumnFacts() if chosen is None else facts[chosen]
+
+
+def _facts(blocks: Iterable[Table], columns: Collection[str]) -> dict[str, ColumnFacts]:
+    """Facts about some columns of all rows."""
+    facts = {name: ColumnFacts() for name in columns}
+    for table in blocks if facts else ():
+        for name in facts:
+            facts[name].seen(table.columns[name])
+    return facts
 
 
 def _splits(

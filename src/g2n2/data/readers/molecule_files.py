@@ -18,25 +18,14 @@ from pathlib import Path
 
 from ...errors import DataError
 from ...input_files import open_text
-from ..graph_set import GraphSet
-from . import Options
-from .molecules import MoleculeRecord, read_records
+from .molecules import MoleculeRecord
 from .tables import RecordFile
-
-NOT_LABELS = ("charge",)
-"""Properties of SDF and XYZ records that belong to the molecule."""
 
 _DATA_ITEM = re.compile(r"^>.*?<([^>\n]+)>[^\n]*\n(.*?)(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 _MOST_DIGITS = 30  # of a number of atoms: int() refuses more than 4,300
 _MOST_ATOMS = 10**6
 _LARGEST_RECORD = 2**26  # characters of an SDF between two $$$$
 _NOT_TARGETS = frozenset({"properties", "lattice", "pbc", "origin"})  # of extended XYZ
-
-
-def read_molecule_files(source: str | Path, options: Options) -> GraphSet:
-    """Read one SDF, mol or XYZ file, gzipped or not, or a folder of them."""
-    table, records = open_molecule_files(Path(source)).read()
-    return read_records(table, records, options, "molecules", NOT_LABELS, [])
 
 
 def is_molecule_file(path: Path) -> bool:
@@ -50,7 +39,10 @@ def holds_molecule_files(path: Path) -> bool:
 
 
 def open_molecule_files(path: Path) -> RecordFile:
-    """The molecules of a file or folder; each property is a column."""
+    """The molecules of an SDF, mol or XYZ file, gzipped or not, or of a folder of them.
+
+    Each property is a column.
+    """
     columns = dict.fromkeys(key for record in _records(path) for key in record.properties)
 
     def rows() -> Iterator[tuple[str, list[str], MoleculeRecord]]:

@@ -8,7 +8,7 @@ S, E, Z), which do not depend on the order of the atoms.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
@@ -19,7 +19,7 @@ from ...errors import DataError
 from ...graphs.text import LONGEST_SMILES, chemistry, chemistry_fault, parse_smiles
 from ..graph_set import COLUMN, DESCRIPTOR, GraphRecord, GraphSet, assemble
 from . import Options, settle_bad_records
-from .labels import facts_in, naming_column, read_labels
+from .labels import naming_column, read_labels
 from .tables import SMILES_NAMES, RecordFile, Table, finite_number, is_text, shortened
 
 Molecule: TypeAlias = Any  # an rdkit Mol: RDKit ships no types
@@ -41,6 +41,8 @@ def _one_hot(names: Sequence[Any]) -> dict[Any, tuple[float, ...]]:
 _ELEMENT = _one_hot((*ELEMENTS, OTHER_ELEMENT))
 _HYBRIDISATION = _one_hot(("SP", "SP2", "SP3"))
 _BOND_ORDER = _one_hot((1.0, 2.0, 3.0, 1.5))
+NOT_LABELS = ("charge",)
+"""Properties of SDF and XYZ records that belong to the molecule."""
 SAMPLE = 200
 """Cells of a column that are tried as SMILES."""
 _BOND_ORDER_TRIALS = 10_000  # the search for orders is exponential in the worst case
@@ -371,73 +373,106 @@ def _in_one_line(fault: BaseException) -> str:
     return f"RDKit cannot use it ({' '.join(str(fault).split())[:120]})"
 
 
-def read_smiles_table(file: RecordFile, options: Options) -> GraphSet:
-    """Read the molecules of a table with their ids, targets and split.
+class MoleculeFile:
+    """A file whose rows are molecules, as SMILES in a column or as records of an SDF or XYZ file.
 
-    The SMILES column is the one named, one with a usual name, or the one RDKit reads best. A row
-    whose SMILES cannot be read is named and skipped, or refused.
+    Args:
+        file: The file.
+        options: How it is read.
+        smiles: The column with the SMILES; None where records are molecules, or texts of SMILES.
+
+    Attributes:
+        naming: The column that names the molecules, or None.
+        facts: Of that column.
     """
-    table, _ = file.read()
-    column = smiles_column(table, options.smiles)
-    note = f"Column {column} gives the molecules."
-    return read_records(table, table.columns[column], options, "smiles", (column,), [note])
+
+    def __init__(self, file: RecordFile, options: Options, smiles: str | None = None) -> None:
+        self.file, self.options, self.smiles = file, options, smiles
+        self._used = NOT_LABELS if smiles is None else (smiles,)
+        header = file.header()
+        self._joined = header.joined(options.join)
+        used = {*self._used, *self._joined}
+        self.naming, self.facts = naming_column(header, options, used, file.blocks)
+
+    @classmethod
+    def of_table(cls, file: RecordFile, options: Options) -> MoleculeFile:
+        """The molecules of a table.
+
+        The SMILES column is the one named, one with a usual name, or the one RDKit reads best.
+        """
+        with chemistry():  # RDKit is asked for before any work
+            return cls(file, options, smiles_column(file, options.smiles))
+
+    def names(self, rows: Table) -> tuple[str, ...]:
+        """The user's name for each of some rows."""
+        return tuple(rows.columns[self.naming] if self.naming else map(str, rows.rows))
+
+    def records(self, rows: Table) -> Sequence[Any]:
+        """The molecule of each row."""
+        return rows.columns[self.smiles] if self.smiles else rows.records
+
+    def joined(self, rows: Table) -> list[tuple[str, ...]]:
+        """The cells of each row in the columns to be joined."""
+        return list(zip(*(rows.columns[name] for name in self._joined), strict=True))
+
+    def read(self) -> GraphSet:
+        """All molecules with their ids, targets and split.
+
+        A row that cannot be read is named and skipped, or refused.
+        """
+        table, options = self.file.read(), self.options
+        records, names = self.records(table), self.names(table)
+        parsed = parse_records(records, options, self.joined(table))
+        bad = [
+            f"{table.places[row]}{f' ({names[row]})' if self.naming else ''}: {why}"
+            for row, why in parsed.unread.items()
+        ]
+        notes = [f"Column {self.smiles} gives the molecules."] if self.smiles else []
+        notes += settle_bad_records(bad, len(table), table.name, options.on_bad)
+        if any(isinstance(record, MoleculeRecord) and record.atoms for record in records):
+            notes.append("Bonds are found from the distances between atoms.")
+        molecules = parsed.molecules.values()
+        if without := sum(not molecule.has_orders for molecule in molecules):
+            notes.append(f"{without} molecules get no bond orders: each bond counts as single.")
+        read = table.keep([*parsed.molecules])
+        labels = read_labels(read, options, self._used, self._joined, self.naming)
+        notes += [*fragment_notes(parsed.fragmented, options.largest), *labels.pop("notes")]
+        source = {
+            "format": "smiles" if isinstance(records[0], str) else "molecules",
+            "smiles": tuple(molecule.smiles for molecule in molecules),
+            "records": len(table),
+            "record_ids": names,
+            **labels.pop("source"),
+        }
+        name = options.set_name(table.name)
+        return parsed.graph_set(options, source, name=name, notes=notes, **labels)
 
 
 def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
     """Read molecules given as a list of SMILES; their ids are their indices in it."""
-    places = [f"molecule {number}" for number in range(len(texts))]
     name = "the molecule" if len(texts) == 1 else "the list"
-    table = Table(name, {"smiles": texts}, places, range(len(texts)))
-    return read_records(table, texts, options, "smiles", ("smiles",), [])
+
+    def rows() -> Iterator[tuple[str, list[str], str]]:
+        return ((f"molecule {number}", [], text) for number, text in enumerate(texts))
+
+    return MoleculeFile(RecordFile(name, (), rows), options).read()
 
 
-def read_records(
-    table: Table,
-    records: Sequence[Any],
-    options: Options,
-    form: str,
-    used: Collection[str],
-    notes: list[str],
-) -> GraphSet:
-    """The graphs of some records; `table` holds what else is said of each."""
-    joined = table.joined(options.join)
-    cells = zip(*(table.columns[name] for name in joined), strict=True)
-    parsed = parse_records(records, options, cells)
-    column = naming_column(table, options, {*used, *joined}, facts_in(table))
-    names = tuple(table.columns[column] if column else map(str, table.rows))
-    bad = [
-        f"{table.places[row]}{f' ({names[row]})' if column else ''}: {why}"
-        for row, why in parsed.unread.items()
-    ]
-    notes += settle_bad_records(bad, len(table), table.name, options.on_bad)
-    if any(isinstance(record, MoleculeRecord) and record.atoms for record in records):
-        notes.append("Bonds are found from the distances between atoms.")
-    molecules = parsed.molecules.values()
-    if without := sum(not molecule.has_orders for molecule in molecules):
-        notes.append(f"{without} molecules get no bond orders: each bond counts as single.")
-    labels = read_labels(table.keep([*parsed.molecules]), options, used, joined)
-    notes += [*fragment_notes(parsed.fragmented, options.largest), *labels.pop("notes")]
-    source = {
-        "format": form,
-        "smiles": tuple(molecule.smiles for molecule in molecules),
-        "records": len(table),
-        "record_ids": names,
-        **labels.pop("source"),
-    }
-    return parsed.graph_set(
-        options, source, name=options.set_name(table.name), notes=notes, **labels
-    )
-
-
-def smiles_column(table: Table, named: str | None) -> str:
+def smiles_column(file: RecordFile, named: str | None) -> str:
     """The column that holds the molecules."""
+    header = file.header()
     if named is not None:
-        return table.find(named)
-    if usual := table.first_of(SMILES_NAMES):
+        return header.find(named)
+    if usual := header.first_of(SMILES_NAMES):
         return usual
+    samples: dict[str, list[str]] = {name: [] for name in file.columns}
+    for rows in file.blocks():
+        for column, cells in rows.columns.items():
+            samples[column] += [cell for cell in cells if cell][: SAMPLE - len(samples[column])]
+        if all(len(sample) == SAMPLE for sample in samples.values()):
+            break
     scores: dict[str, tuple[float, float]] = {}
-    for column, cells in table.columns.items():
-        sample = [cell for cell in cells if cell][:SAMPLE]
+    for column, sample in samples.items():
         if any(map(is_text, sample)):
             share = len(parse_records(sample, Options()).molecules) / len(sample)
             # Words such as C, F or IN are SMILES too; more varied text is likelier one.
@@ -445,7 +480,7 @@ def smiles_column(table: Table, named: str | None) -> str:
     best = max(scores, key=lambda column: scores[column], default=None)
     if best is None or scores[best][0] < 0.5:
         raise DataError(
-            f"no column of {table.name} holds SMILES (columns: {shortened(table.columns)}); "
+            f"no column of {file.name} holds SMILES (columns: {shortened(file.columns)}); "
             "name it with --smiles COLUMN (smiles=), or for an edge list use the columns graph, "
             "source, target"
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +22,8 @@ SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "molecul
 GRAPH_NAMES = ("graph", "graph_id", "graph_index")
 EDGE_LIST_NAMES = (GRAPH_NAMES, ("source", "src", "from"), ("target", "dst", "to"))
 WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas between thousands"
+ROWS_AT_ONCE = 4096
+"""Rows in memory while a file is scanned."""
 # One of these makes a first line a header even if other columns are called 0, 1, 2.
 _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
 
@@ -34,6 +38,7 @@ class Table:
     places: Sequence[str] = ()  # where each row is in the file, such as `line 3`
     # number of each row in the input, from 0; rows that were left out are counted
     rows: Sequence[int] = ()
+    records: Sequence[Any] = ()  # what else each row holds, such as a molecule of an SDF; or None
 
     def __len__(self) -> int:
         return len(self.places)
@@ -72,34 +77,40 @@ class Table:
         if len(rows) == len(self):
             return self
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        numbers = [self.rows[row] for row in rows]
-        return Table(self.name, columns, [self.places[row] for row in rows], numbers)
+        places, numbers = [self.places[row] for row in rows], [self.rows[row] for row in rows]
+        return Table(self.name, columns, places, numbers, [self.records[row] for row in rows])
 
 
 class RecordFile(NamedTuple):
-    """A file of records with cells of text."""
+    """A file of records with cells of text, read from the beginning any number of times."""
 
     name: str  # the file, as the user wrote it
     columns: tuple[str, ...]  # names of the columns
-    # reads place, cells and record of each row, from the beginning, any number of times; the record
-    # of a table is None
-    rows: Callable[[], Iterator[tuple[str, list[str], Any]]]
+    rows: Callable[[], Iterator[tuple[str, list[str], Any]]]  # place, cells and record of each
 
     def header(self) -> Table:
         """The columns alone."""
         return Table(self.name, dict.fromkeys(self.columns, ()))
 
-    def read(self) -> tuple[Table, Sequence[Any]]:
-        """All rows, and the record of each."""
+    def blocks(self, size: int = ROWS_AT_ONCE, start: int = 0) -> Iterator[Table]:
+        """The rows from number `start` on, `size` at a time."""
+        rows = islice(self.rows(), start, None)
+        while block := list(islice(rows, size)):
+            places, cells, records = zip(*block, strict=True)
+            columns = dict(zip(self.columns, zip(*cells, strict=True), strict=True))
+            numbers = range(start, start + len(block))
+            yield Table(self.name, columns, places, numbers, records)
+            start += len(block)
+
+    def read(self) -> Table:
+        """All rows."""
         require_readable_at_once(self.name)
-        places, cells, records = zip(*self.rows(), strict=True)
-        columns = dict(zip(self.columns, zip(*cells, strict=True), strict=True))
-        return Table(self.name, columns, places, range(len(places))), records
+        return next(self.blocks(sys.maxsize))
 
 
 def read_table(path: str | Path) -> Table:
     """Read a whole CSV or `.smi` file."""
-    return open_table(path).read()[0]
+    return open_table(path).read()
 
 
 def open_table(path: str | Path) -> RecordFile:
