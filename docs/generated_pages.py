@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from typer.models import OptionInfo, ParameterInfo
 
-from g2n2.cli import GROUPS, MODULES, functions_of
+from g2n2.cli import GROUPS, MODULES, function_of
 from g2n2.training.config import BELOW, CHOICES, RANGES, RECIPES, RunConfig
 
 FOLDER = Path(__file__).parent / "reference"
@@ -102,7 +102,7 @@ def command_page() -> str:
     ]
     for heading, names in GROUPS.items():
         lines += ["", f"## {heading}"]
-        for name, examples in names.items():
+        for name, (_, *examples) in names.items():
             lines += ["", f"### {name}", "", inspect.getdoc(commands[name]) or ""]
             rows = [_parameter(*entry) for entry in _parameters(commands[name])]
             if rows:
@@ -118,7 +118,7 @@ def command_page() -> str:
 
 def _commands() -> dict[str, Callable[..., Any]]:
     """The function of each command."""
-    return {name: call for module in MODULES for name, call in functions_of(module).items()}
+    return {name: function_of(name) for name in MODULES}
 
 
 def _parameters(command: Callable[..., Any]) -> Iterator[tuple[str, Any, Any, ParameterInfo]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from g2n2 import __version__
-from g2n2.cli.doctor_commands import extras as declared
+from g2n2.cli.machine_commands import extras as declared
 
 ROOT = Path(__file__).parents[1]
 

@@ -114,11 +114,14 @@ def compare(
     check_option("assume", assume, ASSUMPTIONS, GrammarError)
     first, second = _test_or_grammar(left), _test_or_grammar(right)
     if isinstance(first, WLTest) or isinstance(second, WLTest):
-        return _with_test(first, second, mode)
+        return compare_with_test(first, second, mode)
     return compare_grammars(first, second, mode, assume)
 
 
-def _with_test(first: WLTest | Grammar, second: WLTest | Grammar, mode: Mode) -> WLComparison:
+def compare_with_test(
+    first: WLTest | Grammar, second: WLTest | Grammar, mode: Mode
+) -> WLComparison:
+    """A WL test on one side, or on both: theorems, simulations and pairs of graphs decide."""
     left, right = (one.name or "given" for one in (first, second))
     if isinstance(first, WLTest) and isinstance(second, WLTest):
         return WLComparison(left, right, compared_tests(first, second))

@@ -15,12 +15,12 @@ from test_commands import run
 from typer.testing import CliRunner
 
 from g2n2 import __version__, cli
-from g2n2.cli import GROUPS, doctor_commands
+from g2n2.cli import GROUPS, machine_commands
 from g2n2.cli.compile_commands import compile_
 
 GROUP = typer.main.get_command(cli.app)
 COMMANDS = {name: GROUP.get_command(None, name).callback for name in GROUP.list_commands(None)}
-EXAMPLES = {name: lines for group in GROUPS.values() for name, lines in group.items()}
+EXAMPLES = {name: lines for group in GROUPS.values() for name, (_, *lines) in group.items()}
 TRAINING = ("train", "predict", "evaluate", "explain", "sweep", "demo", "bench", "derive", "check")
 SMILES = ["C" * k + end for k in range(1, 9) for end in ("", "O", "N", "C(=O)O")]
 SWEEP = 'dataset = "molecules.csv"\ntarget = ["logp"]\nepochs = 1\n[sweep]\nwidth = [4, 8]\n'
@@ -102,15 +102,15 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(monkeypatch):
     assert found["torch"] == metadata.version("torch")
     here = found["extras"]["chem"]
     assert {text.split()[0] for text in here["installed"]} | set(here["missing"]) == declared
-    version = doctor_commands._version
-    monkeypatch.setattr(doctor_commands, "_version", lambda p: "" if p == "rdkit" else version(p))
+    version = machine_commands._version
+    monkeypatch.setattr(machine_commands, "_version", lambda p: "" if p == "rdkit" else version(p))
     last = run("doctor")[1].splitlines()[-1]
     assert re.search(r'pip install "g2n2\[.*\bchem\b.*\]"', last)
 
 
 def test_every_extra_of_the_package_has_a_purpose():
     extras = set(metadata.metadata("g2n2").get_all("Provides-Extra"))
-    assert extras - set(doctor_commands.PURPOSES) <= {"dev", "docs", "all"}
+    assert extras - set(machine_commands.PURPOSES) <= {"dev", "docs", "all"}
 
 
 def test_compile_and_train_have_the_same_defaults():

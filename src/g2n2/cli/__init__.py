@@ -20,119 +20,120 @@ from .plugins import load_plugin
 
 GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
     "Understand languages, grammars and what they tell apart": {
-        "derive": ("g2n2 derive L3 --out proof.json", 'g2n2 derive "· ᵀ 1 ⊙"'),
-        "compare": ("g2n2 compare PPGN 3-WL", 'g2n2 compare r-G_L3 "r-G_L3 - M → MM"'),
+        "derive": ("reduction", "g2n2 derive L3 --out proof.json", 'g2n2 derive "· ᵀ 1 ⊙"'),
+        "compare": ("reduction", "g2n2 compare PPGN 3-WL", 'g2n2 compare r-G_L3 "r-G_L3 - M → MM"'),
         "separate": (
+            "power",
             "g2n2 separate C6 2C3",
             "g2n2 separate decalin bicyclopentyl --grammar r-G_L1",
         ),
         "power": (
+            "power",
             "g2n2 power r-G_L3 2-FWL --suite csl",
             'g2n2 power "V → AV | 1" --suite atlas --layers 3',
         ),
-        "wl": ("g2n2 wl C6 2C3", 'g2n2 wl "rook 4×4" "Shrikhande graph" --k 2 --variant fwl'),
-        "words": ("g2n2 words r-G_L1 --size 5", "g2n2 words r-G_L3 --sort M --size 3"),
-        "tree": ('g2n2 tree "1ᵀA1" --grammar G_L1', 'g2n2 tree "1ᵀA²1" --dot'),
+        "wl": (
+            "power",
+            "g2n2 wl C6 2C3",
+            'g2n2 wl "rook 4×4" "Shrikhande graph" --k 2 --variant fwl',
+        ),
+        "words": ("grammar", "g2n2 words r-G_L1 --size 5", "g2n2 words r-G_L3 --sort M --size 3"),
+        "tree": ("grammar", 'g2n2 tree "1ᵀA1" --grammar G_L1', 'g2n2 tree "1ᵀA²1" --dot'),
         "equal": (
+            "grammar",
             'g2n2 equal "1ᵀ(A²⊙diag(1))1" "Tr(A²)"',
             'g2n2 equal "A²⊙I" "diag(A1)" --assume simple',
         ),
-        "eval": ('g2n2 eval "1ᵀ(A²⊙A)1" K4', 'g2n2 eval "A1" --graph6 C~'),
-        "grammars": ("g2n2 grammars", "g2n2 grammars PPGN --latex"),
-        "workbench": ("g2n2 workbench", "g2n2 workbench --port 8090"),
+        "eval": ("grammar", 'g2n2 eval "1ᵀ(A²⊙A)1" K4', 'g2n2 eval "A1" --graph6 C~'),
+        "grammars": ("grammar", "g2n2 grammars", "g2n2 grammars PPGN --latex"),
+        "workbench": ("machine", "g2n2 workbench", "g2n2 workbench --port 8090"),
     },
     "Build networks from grammars": {
         "compile": (
+            "compile",
             "g2n2 compile r-G_L3 --width 64 --layers 3 --nodes 29",
             'g2n2 compile "· ᵀ 1 ⊙" --diagram layer.svg',
         ),
         "trace": (
+            "compile",
             'g2n2 trace "1ᵀ(A²⊙A)1" --grammar r-G_L3',
             'g2n2 trace "A²⊙A" --graph6 C~ --diagram trace.svg',
         ),
-        "formula": ("g2n2 formula", "g2n2 formula C6 --grammar r-G_L3 --graph6 EhEG"),
+        "formula": ("compile", "g2n2 formula", "g2n2 formula C6 --grammar r-G_L3 --graph6 EhEG"),
     },
     "Train networks and predict": {
         "train": (
+            "train",
             "g2n2 train molecules.csv --target logp --epochs 20",
             "g2n2 train molecules.csv --target logp --grammar GNNML1 --epochs 5",
             "g2n2 train molecules.csv --from runs/molecules-logp-001 --freeze 1 --epochs 5",
         ),
         "predict": (
+            "run",
             "g2n2 predict runs/molecules-logp-001 new.csv --out predictions.csv",
             "g2n2 predict qm9 --smiles CCO",
         ),
         "explain": (
+            "explain",
             "g2n2 explain qm9 --smiles CCO --target mu --check 3",
             "g2n2 explain runs/molecules-logp-001 new.csv --out why.svg --check 3",
         ),
         "evaluate": (
+            "run",
             "g2n2 evaluate runs/molecules-logp-001",
             "g2n2 evaluate runs/molecules-logp-001 --on validation --out validation.csv",
         ),
         "sweep": (
+            "train",
             "g2n2 sweep sweep.toml --trials 2 --storage sweep.db",
             "g2n2 sweep sweep.toml --trials 3 --storage sweep.db --out runs/sweep",
         ),
-        "datasets": ("g2n2 datasets", "g2n2 datasets qm9"),
+        "datasets": ("run", "g2n2 datasets", "g2n2 datasets qm9"),
     },
     "Check proofs, this machine, the whole chain": {
-        "check": ("g2n2 check proof.json", "g2n2 check proof.json --fragment L3"),
-        "doctor": ("g2n2 doctor", "g2n2 doctor --json"),
-        "bench": ("g2n2 bench --quick", "g2n2 bench --quick --device cpu --threads 1"),
-        "demo": ("g2n2 demo --quick --out demo", "g2n2 demo --quick --out demo --seed 1"),
+        "check": ("reduction", "g2n2 check proof.json", "g2n2 check proof.json --fragment L3"),
+        "doctor": ("machine", "g2n2 doctor", "g2n2 doctor --json"),
+        "bench": ("machine", "g2n2 bench --quick", "g2n2 bench --quick --device cpu --threads 1"),
+        "demo": (
+            "machine",
+            "g2n2 demo --quick --out demo",
+            "g2n2 demo --quick --out demo --seed 1",
+        ),
     },
 }
+"""By heading: the module of each command, without `_commands`, and its examples."""
+MODULES = {name: module for group in GROUPS.values() for name, (module, *_) in group.items()}
 
 
-MODULES: dict[str, tuple[str, ...]] = {
-    "reduction_commands": ("derive", "check", "compare"),
-    "power_commands": ("separate", "power", "wl"),
-    "compile_commands": ("compile", "trace", "formula"),
-    "train_commands": ("train", "sweep"),
-    "run_commands": ("evaluate", "predict", "datasets"),
-    "explain_commands": ("explain",),
-    "term_commands": ("eval", "equal"),
-    "grammar_commands": ("grammars", "words", "tree"),
-    "doctor_commands": ("doctor",),
-    "bench_commands": ("bench",),
-    "demo_commands": ("demo",),
-    "workbench": ("workbench",),
-}
-"""The module of each command; it is imported when the command is called or listed."""
-
-
-def functions_of(module: str) -> dict[str, Callable[..., None]]:
-    """The commands of a module; one that is called as a builtin has a name that ends in `_`."""
-    source = vars(import_module(f".{module}", __package__))
-    return {name: source.get(f"{name}_") or source[name] for name in MODULES[module]}
+def function_of(name: str) -> Callable[..., None]:
+    """The function of a command; one that is called as a builtin has a name that ends in `_`."""
+    source = vars(import_module(f".{MODULES[name]}_commands", __package__))
+    function: Callable[..., None] = source.get(f"{name}_") or source[name]
+    return function
 
 
 class LazyCommands(TyperGroup):
-    """The commands of `MODULES`, listed under the headings of `GROUPS`."""
+    """The commands of `GROUPS`, listed under its headings; each is imported when it is needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for names in MODULES.values() for name in names]
+        return list(MODULES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name; for an unknown one all are imported, to suggest the nearest."""
-        modules = [module for module, names in MODULES.items() if cmd_name in names]
-        for module in modules or MODULES:
-            if not self.commands.keys() >= set(MODULES[module]):
-                self._import(module)
+        for name in [cmd_name] if cmd_name in MODULES else MODULES:
+            if name not in self.commands:
+                self._import(name)
         return self.commands.get(cmd_name)
 
-    def _import(self, module: str) -> None:
-        """Add the commands of a module, with their examples below their help."""
+    def _import(self, name: str) -> None:
+        """Add a command, with its examples below its help."""
         commands = typer.Typer(rich_markup_mode=None)
         commands.callback()(lambda: None)
-        for name, function in functions_of(module).items():
-            commands.command(name)(function)
+        commands.command(name)(function_of(name))
         self.commands.update(typer.main.get_group(commands).commands)
-        for name in MODULES[module]:
-            examples = next(group[name] for group in GROUPS.values() if name in group)
-            shown = "\n".join(f"  {line}" for line in examples)
-            self.commands[name].epilog = f"\b\nExamples:\n{shown}"
+        examples = next(group[name][1:] for group in GROUPS.values() if name in group)
+        shown = "\n".join(f"  {line}" for line in examples)
+        self.commands[name].epilog = f"\b\nExamples:\n{shown}"
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One line, or several, for each command: the first line of its help."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -72,6 +73,7 @@ def compile_(
     json: AsJson = False,
 ) -> None:
     """The network of a grammar: shapes, parameters, FLOPs, memory."""
+    given = dict(locals())  # before any other name is bound here
     from ..compiler.costs import NetworkCost
     from ..compiler.grammar_to_plan import plan_network, undefined_supports
     from ..compiler.marks import marks_named
@@ -81,27 +83,12 @@ def compile_(
 
     chosen = of_network(grammar, reduce)
 
+    options = {name: given[name] for name in signature(plan_network).parameters if name in given}
+    options |= {"functions": functions or "mlp", "marks": marks_named(marks or "all")}
+    options |= {"trunk": trunk or 0, "supports": True}
+
     def planned(taken: Grammar) -> NetworkPlan:
-        return plan_network(
-            taken,
-            node_features=node_features,
-            edge_features=edge_features,
-            width=width,
-            layers=layers,
-            out=out,
-            task=task,
-            preset=preset,
-            readout=readout,
-            pooling=pooling,
-            functions=functions or "mlp",
-            pair_bias=pair_bias,
-            pair_norm=pair_norm,
-            marks=marks_named(marks or "all"),
-            trunk=trunk or 0,
-            context=context,
-            directed=directed,
-            supports=True,
-        )
+        return plan_network(**{**options, "grammar": taken})
 
     plan = planned(chosen.grammar)
     note = chosen.sized_note(lambda taken: NetworkCost(planned(taken), 1, 1).weights)
@@ -181,7 +168,6 @@ def _fragment(text: str) -> Fragment | None:
 
 
 def _write_svg(content: str, path: Path) -> None:
-
     if path.suffix.lower() != ".svg":
         raise DataError(f"a diagram is written as SVG; name it for instance {path.stem}.svg")
     write_output(path, content.encode())

@@ -52,6 +52,7 @@ def explain(
 
     Contributions compare with an average atom and bond. The check hides atoms one by one.
     """
+    from ..data.splits import smiles_of
     from ..training.explain_run import Explainer, held_out, target_index
     from ..training.run import Run as TrainedRun
 
@@ -137,12 +138,6 @@ def _graphs(
     if len(graphs) > limit:
         typer.echo(f"note: the first {limit} of {len(graphs):,} graphs; see --limit", err=True)
     return graphs.select(list(range(min(limit, len(graphs)))))
-
-
-def smiles_of(graphs: GraphSet) -> tuple[str, ...] | None:
-    """The SMILES of molecules, if their reader knows them."""
-    smiles: tuple[str, ...] | None = graphs.source.get("smiles")
-    return smiles if smiles is not None and len(smiles) == len(graphs) else None
 
 
 @dataclass(frozen=True, eq=False)

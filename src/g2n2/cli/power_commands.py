@@ -17,6 +17,7 @@ from .options import HELP_OR_TEST, AsJson, Reduce, of_words_or_test
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..graphs import Adjacency
+    from ..power.colours import ColourHistory
     from ..power.separation import Engine, Separation
     from ..power.table import PowerRow
     from ..power.wl_tests import WLTest
@@ -58,13 +59,11 @@ def separate(
     from ..reduction.compare import with_functions
 
     taken = of_words_or_test(grammar, reduce)
-    if isinstance(taken, WLTest):
-        _separate_by_test(taken, read_graph(first, directed), read_graph(second, directed), json)
-        return
-    chosen = taken.grammar
-    if with_f:
-        chosen = with_functions(chosen)
     graphs = read_graph(first, directed), read_graph(second, directed)
+    if isinstance(taken, WLTest):
+        _separate_by_test(taken, graphs, json)
+        return
+    chosen = with_functions(taken.grammar) if with_f else taken.grammar
     separation = run(
         chosen,
         *graphs,
@@ -74,34 +73,45 @@ def separate(
         layers=layers,
     )
     if json:
-        show.as_json({**_separation_json(separation, chosen.name), "note": taken.note})
+        values = separation.values and [_number(value) for value in separation.values]
+        sentence = None if separation.sentence is None else str(separation.sentence)
+        found = {**vars(separation), "sentence": sentence, "values": values, "note": taken.note}
+        show.as_json({"grammar": chosen.name, **found})
     else:
         if taken.note:
             show.say(taken.note)
         _say_separation(separation, chosen.name, graphs)
 
 
-def _separate_by_test(test: WLTest, first: Adjacency, second: Adjacency, json: bool) -> None:
+def _separate_by_test(test: WLTest, graphs: tuple[Adjacency, Adjacency], json: bool) -> None:
     """A WL test in the place of a grammar: colours decide, and there is no sentence."""
-    refinement = test.refine([first, second])
+    refinement = test.refine(graphs)
+    if not json:
+        _say_refinement(refinement, test.name, graphs)
+        return
     verdict = "different" if refinement.separated() else "same"
-    if json:
-        answer = {"grammar": test.name, "verdict": verdict, "sentence": None, "values": None}
-        show.as_json(
-            {**answer, "rounds": refinement.rounds, "separated_at": refinement.separated_at()}
-        )
-    elif refinement.separated():
-        show.say(f"different ({test.name}, from round {refinement.separated_at()} on)")
-    else:
-        show.say(f"same ({test.name}, stable after {counted(refinement.rounds, 'round')})")
-        _say_isomorphic(first, second)
+    answer = {"grammar": test.name, "verdict": verdict, "sentence": None, "values": None}
+    show.as_json({**answer, **_rounds(refinement)})
 
 
-def _say_isomorphic(first: Adjacency, second: Adjacency) -> None:
+def _rounds(refinement: ColourHistory) -> dict[str, int | None]:
+    return {"rounds": refinement.rounds, "separated_at": refinement.separated_at()}
+
+
+def _say_refinement(
+    refinement: ColourHistory, name: str, graphs: tuple[Adjacency, Adjacency]
+) -> None:
     from ..graphs import are_isomorphic
     from ..power.separation import ISOMORPHIC
 
-    if are_isomorphic(first, second):
+    if refinement.separated():
+        why = (
+            "" if len({*map(len, graphs)}) == 1 else "; the graphs have different numbers of nodes"
+        )
+        show.say(f"different ({name}, from round {refinement.separated_at()} on){why}")
+        return
+    show.say(f"same ({name}, stable after {counted(refinement.rounds, 'round')})")
+    if are_isomorphic(*graphs):
         show.say(f"  {ISOMORPHIC}")
 
 
@@ -242,32 +252,22 @@ def wl(
 ) -> None:
     """Whether a Weisfeiler-Leman test tells two graphs apart."""
     from ..graphs import read_graph
-    from ..power.colours import ColourHistory
     from ..power.refinement import refine
     from ..power.wl_tests import WLTest
 
-    graphs = [read_graph(text, directed) for text in (first, second)]
+    graphs = read_graph(first, directed), read_graph(second, directed)
+    name = f"{'Σ' * marks}{k}-{variant.upper()}"
     refinement: ColourHistory
-    if marks:
-        test = WLTest.find(f"{'Σ' * marks}{k}-{variant}")
-        assert test is not None
+    if marks and (test := WLTest.find(name)) is not None:
         refinement = test.refine(graphs)
     else:
         refinement = refine(graphs, k=k, variant=variant)
-    name = f"{'Σ' * marks}{k}-{variant.upper()}"
-    separated = refinement.separated()
-    at = refinement.separated_at()
     if json:
-        answer = {"k": k, "variant": variant, "separated": separated}
+        answer = {"k": k, "variant": variant, "separated": refinement.separated()}
         answer |= {"marks": marks} if marks else {}
-        show.as_json({**answer, "rounds": refinement.rounds, "separated_at": at})
-    elif separated:
-        sizes = {len(graph) for graph in graphs}
-        why = "" if len(sizes) == 1 else ": the graphs have different numbers of nodes"
-        show.say(f"different from round {at} on ({name}){why}")
+        show.as_json({**answer, **_rounds(refinement)})
     else:
-        show.say(f"same: stable after {counted(refinement.rounds, 'round')} ({name})")
-        _say_isomorphic(graphs[0], graphs[1])
+        _say_refinement(refinement, name, graphs)
 
 
 @contextmanager
@@ -337,22 +337,6 @@ def _say_separation(found: Separation, name: str, graphs: tuple[Adjacency, Adjac
     shortest = "no shorter sentence differs" if found.shortest else "not proved shortest"
     shown = "" if found.depth is None else f"{counted(found.depth, 'layer')}; "
     show.say(f"  {shown}{shortest}")
-
-
-def _separation_json(found: Separation, name: str) -> dict[str, Any]:
-    return {
-        "grammar": name,
-        "verdict": found.verdict,
-        "sentence": None if found.sentence is None else str(found.sentence),
-        "values": None if found.values is None else [_number(v) for v in found.values],
-        "modulus": found.modulus,
-        "note": found.note,
-        "depth": found.depth,
-        "readout": found.readout,
-        "shortest": found.shortest,
-        "engine": found.engine,
-        "primes": list(found.primes),
-    }
 
 
 def _number(value: int | Fraction) -> int | str:

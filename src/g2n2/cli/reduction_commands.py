@@ -44,7 +44,6 @@ def derive(
     ] = False,
 ) -> None:
     """Make the grammar of a set of operations and reduce it, with a proof."""
-    from ..atomic_files import check_output
     from ..pipeline import derive as run
     from ..reduction.certificates import write_certificate
 
@@ -95,18 +94,7 @@ def check(
         _require_same_grammar(content, fragment, file)
     verdict = run(content)
     if json:
-        show.as_json(
-            {
-                "valid": verdict.valid,
-                "checked": verdict.checked,
-                "cited": list(verdict.cited),
-                "claims": list(verdict.claims),
-                "operations": list(verdict.operations),
-                "failure": verdict.failure,
-                "from": content.get("from"),
-                "to": content.get("to"),
-            }
-        )
+        show.as_json({**vars(verdict), "from": content.get("from"), "to": content.get("to")})
     elif verdict.valid:
         show.say(f"valid: {counted(verdict.checked, 'obligation')} checked")
         for claim in verdict.claims:
@@ -152,7 +140,9 @@ def compare(
     else:
         for note in dict.fromkeys(chosen.note for chosen in (first, second) if chosen.note):
             show.say(note)
-        show.say(f"left   {a.name}\n{_indented(a)}\nright  {b.name}\n{_indented(b)}")
+        for side, grammar in (("left   ", a), ("right  ", b)):
+            show.say(f"{side}{grammar.name}")
+            show.grammar(grammar, 4)
         for comparison in comparisons:
             _say_comparison(comparison)
         show.say(f"\n{verdicts[0] + verdicts[1]}")
@@ -162,50 +152,39 @@ def compare(
 
 def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bool) -> None:
     """A WL test on one side, or on both: theorems, simulations and pairs of graphs decide."""
-    from ..placement import SYMBOLS, against_test, compared_tests, turned
+    from ..api import WLComparison, compare_with_test
     from ..power.wl_tests import WLTest
+    from ..reduction.compare import MODES
     from ..verdict import Verdict, no_sentences_verdict
 
-    verdict = Verdict()
-    if isinstance(first, WLTest) and isinstance(second, WLTest):
-        verdict += Verdict((compared_tests(first, second),))
+    left, right = (side if isinstance(side, WLTest) else side.grammar for side in (first, second))
+    comparisons: list[WLComparison] = []
+    grammars = [one for one in (left, right) if not isinstance(one, WLTest)]
+    if silent := [grammar for grammar in grammars if not grammar.sentence_rules]:
+        verdict = no_sentences_verdict(silent[0])
     else:
-        test = first if isinstance(first, WLTest) else second
-        chosen = second if isinstance(first, WLTest) else first
-        assert isinstance(test, WLTest)
-        assert not isinstance(chosen, WLTest)
-        grammar = chosen.grammar
-        if not grammar.sentence_rules:
-            verdict += no_sentences_verdict(grammar)
-        else:
-            modes = {"as words": False, "with functions, in the limit": True}
-            for how, functions in modes.items():
-                bound = against_test(grammar, test, functions, f"{grammar.name} {how}")
-                verdict += Verdict((bound if first is chosen else turned(bound, test.name, how),))
-        if chosen.note and not json:
-            show.say(chosen.note)
+        modes = MODES if grammars else MODES[:1]  # functions make no other test
+        comparisons = [compare_with_test(left, right, mode) for mode in modes]
+        verdict = Verdict(tuple(one.statement for one in comparisons))
     if json:
         show.as_json(
             [
                 {
-                    "left": _side(first),
-                    "right": _side(second),
+                    "left": one.left,
+                    "right": one.right,
                     "mode": mode,
                     "assumptions": {"A": "simple", "level": "graph"},
-                    "relation": SYMBOLS[statement.relation],
-                    "verdict": Verdict((statement,), verdict.notes).to_json(),
+                    "relation": one.relation,
+                    "verdict": Verdict((one.statement,)).to_json(),
                 }
-                for mode, statement in zip(("words", "with f"), verdict.statements, strict=False)
+                for mode, one in zip(MODES, comparisons, strict=False)
             ]
         )
         return
+    for side in (first, second):
+        if not isinstance(side, WLTest) and side.note:
+            show.say(side.note)
     show.say(str(verdict))
-
-
-def _side(chosen: Chosen | WLTest) -> str:
-    from ..power.wl_tests import WLTest
-
-    return chosen.name if isinstance(chosen, WLTest) else chosen.grammar.name
 
 
 def _told_apart(left: Grammar, right: Grammar) -> tuple[Grammar, Grammar]:
@@ -217,12 +196,7 @@ def _told_apart(left: Grammar, right: Grammar) -> tuple[Grammar, Grammar]:
     return left.named("the first"), right.named("the second")
 
 
-def _indented(grammar: Any) -> str:
-    return "\n".join(f"    {line}" for line in grammar.lines())
-
-
 def _require_same_grammar(content: dict[str, Any], fragment: str, file: str) -> None:
-
     wanted = of_words(fragment).grammar
     rules = {str(rule) for rule in wanted.all_rules}
     if set(content.get("from") or ()) != rules:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..atomic_files import check_output
-from ..described import counted
+from ..described import aligned, counted, shown_number
 from ..errors import DataError
 from . import show
-from .molecules import predict_molecules
 from .options import AsJson, Id, OptionList, Smiles, parsed_options
 
 if TYPE_CHECKING:
     from ..data.catalogue import Dataset
+    from ..training.evaluate import Outcome, Row
     from ..training.run import Run as TrainedRun
 
 Run = Annotated[
@@ -169,6 +170,77 @@ def predict(
         typer.echo(f"note: {sentence}", err=True)
 
 
+def predict_molecules(
+    trained: TrainedRun,
+    smiles: list[str],
+    id_column: str | None,
+    option: list[str] | None,
+    out: Path | None,
+    interval: float,
+) -> None:
+    """What a run says of some SMILES: on the screen, and in a file where one is named."""
+    from ..data.reading import SMILES
+    from ..training.evaluate import NOT_PREDICTED, write_rows
+
+    if not smiles:
+        raise DataError(
+            "say what to predict: g2n2 predict RUN FILE, or for one molecule --smiles CCO"
+        )
+    if id_column is not None:
+        raise DataError("--id names a column of FILE, and there is none; leave it out")
+    texts = [f"{SMILES}{text}" for text in smiles]
+    outcome = trained.predict(texts, parsed_options(option), interval=interval)
+    for sentence in outcome.graphs.notes:
+        typer.echo(f"note: {sentence}", err=True)
+    rows = [{**row, "id": smiles[int(row["id"])]} for row in outcome.rows()]
+    if out is not None:
+        write_rows(out, rows, outcome.columns())
+    for row in rows:
+        if len(smiles) > 1:
+            show.say(row["id"])
+        lines = [] if row["note"].startswith(NOT_PREDICTED) else _lines(outcome, row)
+        for line in aligned(lines):
+            show.say(line)
+        if row["note"]:
+            show.say(f"note: {row['note']}")
+
+
+def _lines(outcome: Outcome, row: Row) -> list[tuple[str, str, str]]:
+    """Name, value and interval of each target."""
+    from ..training.calibration import percent
+    from ..training.task import with_unit
+
+    low, high = (
+        {with_unit(f"{column.name} {end}", column.unit) for column in outcome.task.columns}
+        for end in ("low", "high")
+    )
+    lines: list[tuple[str, str, str]] = []
+    value: Any = ""
+    least: Any = ""
+    for name, cell in row.items():
+        if name in low:
+            least = cell
+        elif name in high:
+            if not isinstance(cell, float) or not isinstance(least, float):
+                continue  # too few validation graphs for an interval
+            ends = [_shown(end, cell - least) for end in (value, least, cell)]
+            between = f"{percent(outcome.interval)}: {ends[1]} to {ends[2]}"
+            lines[-1] = (lines[-1][0], ends[0], between)
+        elif name not in ("id", "note"):
+            value = cell
+            lines.append((name, _shown(cell), ""))
+    return lines
+
+
+def _shown(value: Any, width: float = 0.0) -> str:
+    """A cell; a number beside an interval of some width with three digits of the width."""
+    if not isinstance(value, float):
+        return str(value)
+    if not width > 0:
+        return shown_number(f"{value:.6g}")
+    return shown_number(f"{value:.{max(0, 2 - math.floor(math.log10(width)))}f}")
+
+
 def datasets(
     name: Annotated[str | None, typer.Argument(help="All about one data set.")] = None,
     json: AsJson = False,
@@ -216,7 +288,6 @@ def _say_notes(trained: TrainedRun, interval: float) -> None:
 
 def check_out(out: Path, *sources: str) -> None:
     """Refuse, before the work, an output that cannot be written or that would overwrite inputs."""
-
     check_output(out)
     for source in map(Path, sources):
         if os.path.exists(out) and os.path.exists(source) and out.samefile(source):

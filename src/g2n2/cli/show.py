@@ -12,7 +12,6 @@ import typer
 if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
 
-_INDENT = "  "
 UNLIMITED = 10_000
 """Columns of what is no terminal."""
 
@@ -29,9 +28,9 @@ def title(text: str) -> None:
     say(f"\n{text}\n{'─' * len(text)}")
 
 
-def grammar(shown: Grammar) -> None:
+def grammar(shown: Grammar, indent: int = 2) -> None:
     for line in shown.lines():
-        say(_INDENT + line)
+        say(" " * indent + line)
 
 
 def table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], narrow: int = 0) -> None:

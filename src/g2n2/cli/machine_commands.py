@@ -1,4 +1,4 @@
-"""doctor: what is installed here, what is missing, and how to get it."""
+"""doctor, bench, demo, workbench: this machine, the whole chain, and the page in the browser."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import os
 import platform
 import re
 import sys
+from dataclasses import replace
 from importlib import metadata
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from ..described import counted
+from ..errors import DataError
 from . import show
-from .options import AsJson
+from .options import AsJson, Device
 
 PURPOSES = {
     "pyg": "PyG graphs as input, PyG networks as baselines",
@@ -129,3 +134,84 @@ def _described(folder: str) -> str:
     if not os.path.isdir(folder):
         return f"{folder} (not made yet)"
     return folder if os.access(folder, os.W_OK) else f"{folder} (cannot be written)"
+
+
+def bench(
+    device: Annotated[Device, typer.Option(help="Where to measure.")] = "auto",
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny sizes that only show the steps.")
+    ] = False,
+) -> None:
+    """How fast networks are on this machine, after an equality check.
+
+    Exit code 1 means that the fast path differs from the reference; its speed is not shown.
+    """
+    import torch
+
+    from ..bench import speeds
+
+    gpu = torch.cuda.is_available()
+    if device == "cuda" and not gpu:
+        raise DataError("--device cuda: there is no GPU here; leave --device out")
+    if threads is not None:
+        torch.set_num_threads(threads)
+    on = torch.device("cuda" if gpu and device != "cpu" else "cpu")
+    rows, differs = [], False
+    for speed in speeds(on, quick):
+        if speed.graphs_per_second is None:
+            differs = True
+            rows.append((speed.case, f"differs from the reference: {speed.equality}", "", ""))
+            continue
+        errors = f"{speed.equality.outputs:.0e}, {speed.equality.gradients:.0e}"
+        rate, ratio = f"{speed.graphs_per_second:,.0f}", f"{speed.times_reference:.2f}"
+        rows.append((speed.case, rate, ratio, errors))
+    headers = ("3 layers of width 64, QM9's sizes", "graphs/s", "× reference", "relative errors")
+    show.table(headers, rows, narrow=1)
+    show.say("× reference: times as fast as the layer as written; errors: outputs, gradients")
+    if quick:
+        show.say("--quick: these figures say nothing about speed.")
+    raise typer.Exit(1 if differs else 0)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for report, figure and runs.")] = Path(
+        "build/demo"
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs, weights and batches.")] = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Seconds, to see the steps; claims nothing.")
+    ] = False,
+) -> None:
+    """Derive a network with its proof, train it against a GIN.
+
+    Exit code 1 means that a claim about R² does not hold.
+    """
+    from ..demo import settings
+    from ..demo.run import closing, demonstrate
+    from ..training.display import plain_console
+
+    chosen = replace(settings.QUICK if quick else settings.FULL, seed=seed)
+    try:
+        outcome = demonstrate(chosen, out, plain_console())
+    except KeyboardInterrupt:
+        show.say("\nstopped; begin anew with the same command")
+        raise typer.Exit(130) from None
+    show.say()
+    for claim in outcome.claims:
+        show.say(f"{'✓' if claim.holds else '✗ does not hold:'} {claim.text}")
+    if quick:
+        show.say("--quick trains too briefly to claim anything; leave it out for the real run.")
+    for line in closing(outcome, out):
+        show.say(line)
+    raise typer.Exit(0 if outcome.holds else 1)
+
+
+def workbench(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8765,
+    open_browser: Annotated[bool, typer.Option("--show/--no-show", help="Open a browser.")] = True,
+) -> None:
+    """Open the workbench in a browser; it is served to this machine alone."""
+    from ..workbench.server import serve
+
+    serve(port, open_browser)
