@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from g2n2.data.benchmarks.counting import regular_counting_set
+from g2n2.data.benchmarks import regular_counting_set
 from g2n2.data.graph_set import GraphSet
 from g2n2.training.checkpoint import CHECKPOINT, load_checkpoint
 from g2n2.training.config import RunConfig

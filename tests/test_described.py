@@ -14,7 +14,6 @@ import torch
 import g2n2
 from g2n2.data.batch import GraphBatch
 from g2n2.data.graph_set import GraphSet
-from g2n2.data.pyg_fields import PyGTensors
 from g2n2.data.reading import read_graphs
 from g2n2.data.suites import load_suite
 from g2n2.power.grammar_test import grammar_test
@@ -46,7 +45,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "Outcome": lambda: Outcome(many(), result().parts.task, np.arange(5000), np.ones((5000, 2))),
     "Result": result,
     "Parts": lambda: result().parts,
-    "PyGTensors": lambda: PyGTensors(torch.ones(5000, 3), torch.zeros(2, 9000, dtype=torch.long)),
     "Spectrum": lambda: spectrum(nx.path_graph(300)),
     "SpectralResponse": lambda: response("A²", nx.path_graph(300)),
     "PowerTable": lambda: g2n2.power("GNNML1", "csl"),

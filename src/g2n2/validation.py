@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from .errors import DataError
 
@@ -32,6 +32,12 @@ class Int:
 def check(value: Any, shape: Any, field: str, source: object) -> None:
     """Compare a value, as JSON or TOML gives it, with its shape.
 
+    Args:
+        value: The value.
+        shape: Its shape.
+        field: What it is called.
+        source: The file; None for an option a user gives.
+
     Raises:
         DataError: Naming the field, what was got and what is allowed.
     """
@@ -48,7 +54,8 @@ def check(value: Any, shape: Any, field: str, source: object) -> None:
     elif not _fits(value, shape):
         shown = repr(value)
         shown = shown if len(shown) < 60 else f"{shown[:57]}…"
-        raise DataError(f"{source} is damaged: {field} should be {_named(shape)}, got {shown}")
+        damaged = "" if source is None else f"{source} is damaged: "
+        raise DataError(f"{damaged}{field} should be {_named(shape)}, got {shown}")
 
 
 def read_as(kind: Any, value: Any, field: str, source: object) -> Any:
@@ -68,7 +75,8 @@ def read_as(kind: Any, value: Any, field: str, source: object) -> Any:
         for entry in fields(kind):
             name = entry.name
             if name in value:
-                given[name] = read_as(hints[name], value[name], f"{field}.{name}", source)
+                inner = f"{field}.{name}" if field else name
+                given[name] = read_as(hints[name], value[name], inner, source)
             elif entry.default is MISSING and entry.default_factory is MISSING:
                 raise DataError(f"{source} is damaged: {field} has no {name}")
         return kind(**given)
@@ -82,8 +90,11 @@ def read_as(kind: Any, value: Any, field: str, source: object) -> Any:
             raise DataError(f"{source} is damaged: {field} should have {len(kinds)} numbers")
         read = zip(kinds, value, strict=True)
         return tuple(read_as(k, v, f"{field}[{i}]", source) for i, (k, v) in enumerate(read))
-    if origin is UnionType:
-        parts = tuple(None if part is NoneType else part for part in parts)
+    if origin in (UnionType, Union):
+        if get_origin(parts[0]) is tuple and value is not None:
+            return read_as(parts[0], value, field, source)
+        choices = (get_args(p) if get_origin(p) is Literal else (p,) for p in parts)
+        parts = tuple(None if p is NoneType else p for choice in choices for p in choice)
     check(value, parts or (Int() if kind is int else kind), field, source)
     return value
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from g2n2.data.benchmarks.counting import load_counting, substructure_counts
+from g2n2.data.benchmarks import load_counting, substructure_counts
 from g2n2.data.graph_set import GraphSet, Target
 from g2n2.graphs import Adjacency
 from g2n2.training.config import RunConfig

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from g2n2.data.benchmarks.filtering import FILTERS
+from g2n2.data.benchmarks import FILTERS
 from g2n2.data.graph_set import GraphSet
 from g2n2.spectral.laplacians import Laplacian
 from g2n2.spectral.response import Spectrum, spectrum

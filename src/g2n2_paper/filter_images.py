@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from g2n2.data.batch import GraphBatch
-from g2n2.data.benchmarks.filtering import FILTERS
+from g2n2.data.benchmarks import FILTERS
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.store import GraphStore
 from g2n2.spectral.response import spectrum

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from g2n2.compiler.presets import MODERN_BEFORE
-from g2n2.data.benchmarks.counting import substructure_counts
+from g2n2.data.benchmarks import substructure_counts
 from g2n2.data.graph_set import GraphSet, Ints, plain_graphs
 from g2n2.data.splits import stratified_folds
 from g2n2.data.suites import load_csl, load_exp, load_sr25, load_suite

@@ -155,10 +155,10 @@ def test_a_worker_of_another_program_builds_it_alone(
     [
         (
             {"features": "gilmer"},
-            "no features 'gilmer'; choose among: pyg, ppgn, sanitized, smiles",
+            "got 'gilmer', expected one of 'pyg', 'ppgn', 'sanitized', 'smiles'",
         ),
-        ({"track": "3d"}, "no track '3d'; choose among: bonds, distance"),
-        ({"energy_unit": "eV"}, "no energy unit 'eV'; choose among: hartree, meV"),
+        ({"track": "3d"}, "track of QM9: got '3d', expected one of 'bonds', 'distance'"),
+        ({"energy_unit": "eV"}, "got 'eV', expected one of 'hartree', 'meV'"),
         ({"targets": "U1"}, "no target 'U1'; choose among: mu (μ), alpha (α), homo (ε_homo)"),
     ],
 )

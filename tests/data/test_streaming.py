@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from g2n2.data.readers import Options
-from g2n2.data.streaming import GraphStream, open_stream, read_chunk
+from g2n2.data.reading import GraphStream, open_stream, read_chunk
 from small_sets import small_set
 
 

@@ -203,7 +203,7 @@ def test_claims_hold_for_each_target_or_not_at_all(derived, gin, expected):
 
 def test_what_the_graphs_look_like():
     """Five prisms and five other cubic graphs, beside counts by networkx."""
-    from g2n2.data.benchmarks.counting import labelled
+    from g2n2.data.benchmarks import labelled
     from g2n2.grammars.catalogue import find_grammar
     from g2n2.graphs import adjacency
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmark_files import real_file
-from g2n2.data.benchmarks.filtering import load_filtering
+from g2n2.data.benchmarks import load_filtering
 from g2n2.data.graph_set import GraphSet, Target, plain_graphs
 from g2n2.errors import LoweringError, TrainingError
 from g2n2.nn import GrammarGNN

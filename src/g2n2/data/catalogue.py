@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..validation import read_as
 from .graph_set import GraphSet
 
 
@@ -46,7 +47,7 @@ DATASETS: tuple[Dataset, ...] = (
     Dataset("zinc", "regression", 12_000, "penalised logP; the training set is a SURROGATE",
             "ZINC-12k test, resampled training set",
             _FILE.format("zinc/zinc12k_val_test_and_surrogate_train.npz"),
-            "benchmarks.zinc:load_zinc"),
+            "benchmarks:load_zinc"),
     _tu("MUTAG", _TWO, 188, "nitro compounds, mutagenic or not"),
     _tu("PTC", _TWO, 344, "carcinogenic for rats; the set of the GIN paper, with hydrogens",
         origin="pytorch_DGCNN, Zhang et al. 2018", how=_FILE.format("tu/PTC.zip")),
@@ -57,14 +58,14 @@ DATASETS: tuple[Dataset, ...] = (
     _tu("IMDB-MULTI", _THREE, 1_500, "ego networks of actors, by genre; degree features"),
     Dataset("filtering", "3 node regressions", 3, "low-, high- and band-pass filters of an image",
             "TwoDGrid30, Balcilar et al. 2021", _FILE.format("filtering/TwoDGrid30.mat"),
-            "benchmarks.filtering:load_filtering"),
+            "benchmarks:load_filtering"),
     Dataset("counting", "7 regressions", 5_000, "subgraph counts in random graphs of 10-30 nodes",
             "Chen et al. 2020", _FILE.format("counting/random_graphs.npz"),
-            "benchmarks.counting:load_counting"),
+            "benchmarks:load_counting"),
     Dataset("counting-generated", "7 regressions", 5_000, "the recipe of counting, fresh graphs",
-            "Chen et al. 2020", _GENERATED, "benchmarks.counting:generate_counting"),
+            "Chen et al. 2020", _GENERATED, "benchmarks:generate_counting"),
     Dataset("regular", "2 regressions", 1_500, "triangles and 4-cycles of regular graphs, one size",
-            "this package", _GENERATED, "benchmarks.counting:regular_counting_set"),
+            "this package", _GENERATED, "benchmarks:regular_counting_set"),
     Dataset("exp", _TWO, 1_200, "satisfiable or not; pairs that 1-WL cannot tell apart",
             "Abboud et al. 2021", _FILE.format("expressivity/exp_graphsat.npz"),
             "suites:load_exp"),
@@ -96,11 +97,8 @@ def load_dataset(
             guess = f" (did you mean {close[0]}?)" if close else ""
             expected = ", ".join(allowed) or "none"
             raise DataError(f"{row.name} has no option {option!r}{guess}: expected {expected}")
-        kind = type(parameters[option].default)
-        if kind is int and not (type(value) is int and 0 <= value < 2**63):
-            raise DataError(f"option {option} should be a whole number from 0, got {value!r}")
-        if kind is bool and type(value) is not bool:
-            raise DataError(f"option {option} should be true or false, got {value!r}")
+        if (kind := type(parameters[option].default)) in (int, bool):
+            read_as(kind, value, f"option {option}", None)
     if "data" in parameters:
         arguments["data"] = data
     return load(**dict(row.fixed), **arguments)

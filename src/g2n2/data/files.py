@@ -107,14 +107,18 @@ def read_checked(path: Path, sha256: str) -> bytes:
 
 
 def store_in_cache(name: str, content: bytes, subfolder: str) -> Path:
-    """Write a file into the user cache, whole or not at all."""
+    """Write a file into the user cache."""
     path = cache_folder() / subfolder / name
+    write_cache_file(path, content, "set $XDG_CACHE_HOME to a folder that can be written")
+    return path
+
+
+def write_cache_file(path: Path, content: bytes, instead: str) -> None:
+    """Write a file of a cache, whole or not at all; `instead` is what to do where that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, content, shared=True)
     except OSError as error:
         raise DataError(
-            f"cannot write {str(path)!r} into the cache ({error}): free space there, or set "
-            "$XDG_CACHE_HOME to a folder that can be written"
+            f"cannot write {str(path)!r} into the cache ({error}): free space there, or {instead}"
         ) from error
-    return path

@@ -105,6 +105,21 @@ class GraphSet(Described):
     def __len__(self) -> int:
         return len(self.sizes)
 
+    @classmethod
+    def empty(
+        cls,
+        name: str,
+        columns: tuple[Target, ...] = (),
+        node_features: int = 0,
+        edge_features: int = 0,
+        **fields: Any,
+    ) -> GraphSet:
+        """A set without graphs, with so many features; the other arguments are fields of it."""
+        none, edges = np.zeros(0, np.int64), np.zeros((2, 0), np.int64)
+        features = (np.zeros((0, width), np.float32) for width in (node_features, edge_features))
+        targets = np.zeros((0, len(columns)))
+        return cls(name, none, none, edges, *features, targets, columns, **fields)
+
     def facts(self) -> dict[str, str]:
         """The set in a few words, for `repr` and notebooks."""
         facts = {

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..described import Described, shape
 from ..errors import DataError
 from ..graphs.conversion import check_edge_index, pyg_edges
 
@@ -16,7 +15,7 @@ WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PyGTensors(Described):
+class PyGTensors:
     """What PyG models are called with, under the names `Data` has for it.
 
     Attributes:
@@ -32,10 +31,6 @@ class PyGTensors(Described):
     edge_attr: Tensor | None = None
     batch: Tensor | None = None
     edge_weight: Tensor | None = None
-
-    def facts(self) -> dict[str, str]:
-        """The shapes, for `repr` and notebooks."""
-        return {name: shape(value) for name, value in vars(self).items()}
 
     @property
     def num_nodes(self) -> int:

@@ -40,11 +40,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..atomic_files import replace_file, sole_builder
+from ..atomic_files import sole_builder
 from ..errors import DataError
 from ..input_files import sha256_of
+from ..options import check_option
 from .archives import read_npz
-from .files import cache_folder
+from .files import cache_folder, write_cache_file
 from .graph_set import GraphSet, Ints, Target
 from .qm9_features import AROMATIC_BIT, ATOMIC_NUMBERS, FEATURE_NOTES, Features, feature_columns
 
@@ -136,13 +137,9 @@ def load_qm9(
         progress: Whether a build shows a progress bar.
         rebuild: Build the cache file even if there is one.
     """
-    for what, value, choices in (
-        ("features", features, get_args(Features)),
-        ("track", track, get_args(Track)),
-        ("energy unit", energy_unit, get_args(EnergyUnit)),
-    ):
-        if value not in choices:
-            raise DataError(f"QM9 has no {what} {value!r}; choose among: {', '.join(choices)}")
+    check_option("features of QM9", features, get_args(Features))
+    check_option("track of QM9", track, get_args(Track))
+    check_option("energy_unit of QM9", energy_unit, get_args(EnergyUnit))
     names = [target.name for target in QM9_TARGETS] if targets is None else targets
     chosen = [find_target(name) for name in ([names] if isinstance(names, str) else names)]
     path = qm9_cache(cache, progress=progress, rebuild=rebuild)
@@ -208,14 +205,7 @@ def write_cache(path: Path, arrays: Arrays, about: Mapping[str, Any]) -> None:
     content = io.BytesIO()
     stored: Any = {**arrays, "about": text, "sha256": _checksum(arrays, text)}
     np.savez_compressed(content, **stored)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, content.getvalue(), shared=True)
-    except OSError as error:
-        raise DataError(
-            f"cannot write the QM9 cache {str(path)!r} ({error}): free space there, or name "
-            "another place with cache=..."
-        ) from error
+    write_cache_file(path, content.getvalue(), "name another place with cache=...")
 
 
 def read_cache(path: Path) -> tuple[Arrays, dict[str, Any]]:

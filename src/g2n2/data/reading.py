@@ -1,22 +1,29 @@
-"""`read_graphs`: the one function for a user's own graphs, which recognises what it is given."""
+"""`read_graphs` recognises a user's own graphs and reads them; `open_stream` reads them in chunks.
+
+A stream of molecules needs memory for a chunk only. The file is scanned before its first chunk: the
+scan counts the records, finds the columns and meets whatever makes the file unreadable. Other
+graphs are read at once and given in chunks.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from ..errors import DataError
 from ..input_files import require_regular, sha256_of
+from ..validation import read_as
 from .graph_set import GraphSet, Level
 from .readers import OnBad, Options, Task
 from .readers.arrays import read_graph6, read_npz_graphs
 from .readers.edge_lists import read_edge_lists
 from .readers.molecule_files import is_molecule_file, open_molecule_files
-from .readers.molecules import MoleculeFile, read_smiles_list
+from .readers.molecules import MoleculeFile, fragment_notes, parse_records, read_smiles_list
 from .readers.objects import is_networkx, is_pyg, read_matrices, read_networkx, read_pyg
 from .readers.tables import open_table
 from .tu import is_tu_folder, load_tu
@@ -41,11 +48,6 @@ _OPTIONS_OF = {
 _PANDAS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "read_excel"),
     **{".parquet": "read_parquet", ".feather": "read_feather", ".jsonl": "read_json"},
-}
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "task": (None, *get_args(Task)),
-    "on_bad": get_args(OnBad),
-    "level": (None, *get_args(Level)),
 }
 
 
@@ -101,11 +103,10 @@ def read_graphs(
     Raises:
         DataError: If the source is none of these, or holds nothing that can be read.
     """
+    given = dict(locals())  # before any other name is bound here
     if isinstance(source, GraphSet):
         return source
-    labels = (target, task, smiles, id, split_column)
-    molecules = (hydrogens, largest, stereo, join, descriptors)
-    options = _checked(Options(*labels, on_bad, *molecules, directed, level, name))
+    options = reading_options({name: value for name, value in given.items() if name != "source"})
     if not isinstance(source, str | Path):
         return _read_list(source, options)
     return read_whole(Path(source), open_graphs(Path(source), options))
@@ -117,37 +118,19 @@ def read_with(source: str | Path | Iterable[Any], options: Mapping[str, Any]) ->
 
 
 def reading_options(given: Mapping[str, Any]) -> Options:
-    """Options of `read_graphs` by name."""
+    """Options of `read_graphs` by name; one target may be a text, and columns to join one too."""
     allowed = [field.name for field in fields(Options)]
     for name in given:
         if name not in allowed:
             raise DataError(f"no option {name!r} for your own graphs; known: {', '.join(allowed)}")
-    return _checked(Options(**given))
-
-
-def _checked(options: Options) -> Options:
-    """Options of the right types; a single target becomes a tuple, and so does a text to join."""
-    if isinstance(options.target, str):
-        options = replace(options, target=(options.target,))
-    if isinstance(options.join, str):
-        options = replace(
-            options, join=tuple(filter(None, map(str.strip, options.join.split(","))))
-        )
-    for name, value in vars(options).items():
-        if name in _CHOICES:
-            good = value in _CHOICES[name]
-            expected = ", ".join(repr(choice) for choice in _CHOICES[name] if choice)
-        elif name in ("target", "join"):
-            names = value or ()
-            good = isinstance(names, list | tuple) and all(isinstance(x, str) for x in names)
-            expected = "names of targets" if name == "target" else "names of columns"
-        else:
-            of_text = name in ("smiles", "id", "split_column", "name")
-            good = isinstance(value, str | None) if of_text else type(value) is bool
-            good |= name == "hydrogens" and value is None
-            expected = "text" if of_text else "true or false"
-        if not good:
-            raise DataError(f"{name} is {value!r}, expected {expected}")
+    values = dict(given)
+    if isinstance(target := values.get("target"), str):
+        values["target"] = [target]
+    if isinstance(join := values.get("join"), str):
+        values["join"] = list(filter(None, map(str.strip, join.split(","))))
+    for name, value in values.items():
+        values[name] = list(value) if isinstance(value, tuple) else value
+    options: Options = read_as(Options, values, "", None)
     return options
 
 
@@ -240,3 +223,97 @@ def _read_list(source: Iterable[Any], options: Options) -> GraphSet:
         kinds = ", ".join(sorted({type(item).__name__ for item in items}))
         raise DataError(f"the list holds {kinds}; expected PyG Data only, or networkx graphs only")
     return read_matrices(items, options)
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Consecutive records of a file, before any chemistry."""
+
+    first: int  # index of the first of them in the file
+    names: tuple[str, ...]  # the user's name of each; empty for graphs that are read already
+    # where each is in the file, such as `line 3`; empty for graphs read already
+    places: tuple[str, ...]
+    # a SMILES, or a molecule of an SDF or XYZ file, for each; or the graphs
+    records: Sequence[Any] | GraphSet
+    name: str  # what the set is called
+    joined: Sequence[Sequence[str]] = ()  # the cells of each in the columns to be joined
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphStream:
+    """The graphs of a file, in chunks."""
+
+    name: str  # what the set is called
+    label: str  # the file, as the user wrote it
+    total: int  # number of records
+    options: Options  # how they are read
+    repeated: str | None  # the first name, if any, that more than one record has
+    _source: MoleculeFile | GraphSet
+
+    @property
+    def graphs(self) -> GraphSet | None:
+        """All of them, if they are in memory."""
+        return self._source if isinstance(self._source, GraphSet) else None
+
+    @classmethod
+    def of_graphs(cls, graphs: GraphSet, label: str, options: Options) -> GraphStream:
+        """Graphs that are in memory."""
+        counts = Counter(name for name in graphs.source.get("record_ids", ()) if name)
+        repeated = next((name for name, count in counts.items() if count > 1), None)
+        return cls(graphs.name, label, len(graphs), options, repeated, graphs)
+
+    @classmethod
+    def of_molecules(cls, molecules: MoleculeFile, label: str) -> GraphStream:
+        """The records of a file with the user's names for them."""
+        options, file, facts = molecules.options, molecules.file, molecules.facts
+        twice = facts.repeated_hashes if molecules.naming else ()
+        names = (name for rows in file.blocks() for name in molecules.names(rows)) if twice else ()
+        repeated = next((name for name in names if name and hash(name) in twice), None)
+        total = facts.rows or sum(map(len, file.blocks()))
+        return cls(options.set_name(file.name), label, total, options, repeated, molecules)
+
+    def chunks(self, size: int, start: int = 0) -> Iterator[Chunk]:
+        """The records from index `start` on, `size` at a time."""
+        source = self._source
+        if isinstance(source, GraphSet):
+            if source.source.get("unread"):
+                size = len(source)  # their rows are among those of all the others
+            for number, block in enumerate(source.blocks(size, start)):
+                yield Chunk(start + number * size, (), (), block, self.name)
+            return
+        for rows in source.file.blocks(size, start):
+            records, joined = source.records(rows), source.joined(rows)
+            names, places = source.names(rows), tuple(rows.places)
+            yield Chunk(rows.rows[0], names, places, records, self.name, joined)
+
+
+def open_stream(source: str | Path, options: Options) -> GraphStream:
+    """Open a file or folder, as `read_graphs` takes it, to read it in chunks.
+
+    If targets or a split are wanted, it is read at once.
+    """
+    graphs = open_graphs(Path(source), options)
+    if isinstance(graphs, MoleculeFile) and options.target == () and options.split_column is None:
+        return GraphStream.of_molecules(graphs, str(source))
+    return GraphStream.of_graphs(read_whole(Path(source), graphs), str(source), options)
+
+
+def read_chunk(chunk: Chunk, options: Options) -> GraphSet:
+    """The graphs of a chunk; none if none of its records can be read.
+
+    `source` has the rows of the graphs, the name of each record and the records that cannot be
+    read, by their index in the chunk.
+    """
+    if isinstance(chunk.records, GraphSet):
+        return chunk.records
+    parsed = parse_records(chunk.records, options, chunk.joined)
+    return parsed.graph_set(
+        options,
+        {"record_ids": chunk.names, "fragmented": parsed.fragmented},
+        name=chunk.name,
+        ids=[chunk.names[row] for row in parsed.molecules],
+        notes=fragment_notes(parsed.fragmented, options.largest),
+    )

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from ..atomic_files import sole_builder
 from ..errors import DataError
 from ..input_files import read_file
+from ..options import check_option
 from .archives import read_zip
 from .files import DataFile, cache_folder, check_sha256, store_in_cache
 from .graph_set import Floats, GraphSet, Ints, Target, one_hot
@@ -101,10 +102,8 @@ def load_tu(
     Raises:
         DataError: If it cannot be found or downloaded, or its files do not fit together.
     """
-    for option, value, choices in (("folds", folds, Folds), ("degree", degree, Degree)):
-        if value not in get_args(choices):
-            expected = ", ".join(get_args(choices))
-            raise DataError(f"{option} of a TU dataset: got {value!r}, expected one of {expected}")
+    check_option("folds of a TU dataset", folds, get_args(Folds))
+    check_option("degree of a TU dataset", degree, get_args(Degree))
     options: dict[str, Any] = {"attributes": attributes, "degree": degree}
     options |= {"directed": directed, "folds": folds}
     name = str(name_or_path)

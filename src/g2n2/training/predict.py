@@ -23,7 +23,7 @@ from .. import __version__
 from ..data.graph_set import GraphSet
 from ..data.readers import SHOWN, Options, settle_bad_records
 from ..data.readers.molecules import fragment_notes
-from ..data.streaming import Chunk, GraphStream, read_chunk
+from ..data.reading import Chunk, GraphStream, read_chunk
 from ..described import Described
 from ..errors import DataError, G2N2Error, TrainingError
 from ..input_files import printable

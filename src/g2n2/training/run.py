@@ -17,8 +17,7 @@ from ..data.graph_set import GraphSet, Ints
 from ..data.readers import Options
 from ..data.readers.molecule_files import holds_molecule_files
 from ..data.readers.molecules import ATOM_FEATURES, read_smiles_list
-from ..data.reading import SMILES, read_with, reading_options
-from ..data.streaming import GraphStream, open_stream
+from ..data.reading import SMILES, GraphStream, open_stream, read_with, reading_options
 from ..errors import DataError
 from ..input_files import read_text_file
 from ..validation import check

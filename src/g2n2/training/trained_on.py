@@ -88,13 +88,9 @@ class TrainedOn:
 
     def no_graphs(self) -> GraphSet:
         """An empty set with the features and targets of the graphs trained on."""
-        none, no_edges = np.zeros(0, dtype=np.int64), np.zeros((2, 0), dtype=np.int64)
-        nodes = np.zeros((0, self.node_features), np.float32)
-        edges = np.zeros((0, self.edge_features), np.float32)
-        targets = np.zeros((0, len(self.columns)))
-        arrays = none, none, no_edges, nodes, edges, targets
         positions = np.zeros((0, 3), np.float32) if self.positions else None
-        return GraphSet("", *arrays, self.columns, self.level, positions=positions)
+        features = self.node_features, self.edge_features
+        return GraphSet.empty("", self.columns, *features, level=self.level, positions=positions)
 
     def refuse_other(self, graphs: GraphSet, run: object) -> None:
         """Raise a DataError if these are not the graphs the run was started on."""

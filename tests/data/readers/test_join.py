@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from g2n2.data.readers import Options
-from g2n2.data.reading import read_graphs
-from g2n2.data.streaming import open_stream, read_chunk
+from g2n2.data.reading import open_stream, read_chunk, read_graphs
 from g2n2.errors import DataError
 
 Chem = pytest.importorskip("rdkit.Chem", reason="molecules are read with RDKit")
@@ -80,7 +79,7 @@ def test_a_cell_without_a_number_is_named_with_its_line(
         ({"join": "chargee"}, "did you mean charge"),
         ({"join": "mw,MW"}, "named twice"),
         ({"join": "y", "target": "y"}, "'y' is joined, so it cannot be the target too"),
-        ({"join": 3}, "join is 3, expected names of columns"),
+        ({"join": 3}, "join should be a list, got 3"),
     ],
 )
 def test_what_cannot_be_joined_is_refused(

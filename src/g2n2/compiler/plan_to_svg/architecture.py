@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...language.sorts import M, R, S, Sort, V
-from ...svg_canvas import FAINT, Box, Canvas, Point, text_width
 from ..plan import SYMBOLS, NetworkPlan, shape
 from ..plan_to_text import input_text, local_texts, pool_texts, sizes_text
+from .canvas import FAINT, Box, Canvas, Point, text_width
 from .layer import BILINEAR, body_label
 from .palette import BELOW, INPUT, MEMORY, MIXER, RULE, SELECTOR, SIZE, memory_icon
 

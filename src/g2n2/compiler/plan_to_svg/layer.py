@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from ...errors import LoweringError
 from ...language.sorts import M, Sort
-from ...svg_canvas import FAINT, Box, Canvas, text_width
 from ..plan import (
     SYMBOLS,
     MemoryUpdate,
@@ -17,6 +16,7 @@ from ..plan import (
     numbered_selectors,
 )
 from ..plan_to_text import mixer_sizes, sizes_text
+from .canvas import FAINT, Box, Canvas, text_width
 from .palette import BELOW, MEMORY, MIXER, RULE, SELECTOR, SIZE, memory_icon
 
 PITCH, ROW = 34.0, 26.0

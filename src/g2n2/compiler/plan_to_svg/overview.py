@@ -8,10 +8,10 @@ from ...grammars.fragments import Fragment
 from ...grammars.grammar import Grammar
 from ...grammars.rules import Rule
 from ...language.operations import OPERATIONS
-from ...svg_canvas import FAINT, INK, Box, Canvas, Paint, text_width
 from ..grammar_to_plan import plan_network
 from ..plan import NetworkPlan
 from ..presets import Preset
+from .canvas import FAINT, INK, Box, Canvas, Paint, text_width
 from .layer import draw_layer
 from .palette import MIXER, RULE
 

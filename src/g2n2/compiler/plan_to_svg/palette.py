@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...language.sorts import M, R, S, Sort, V
-from ...svg_canvas import FAINT, Box, Canvas, Paint
 from ..plan import SYMBOLS
+from .canvas import FAINT, Box, Canvas, Paint
 
 MEMORY: dict[Sort, Paint] = {
     M: Paint("#c62828", "#fbdcdc"),

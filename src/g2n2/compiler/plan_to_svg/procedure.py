@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...language.terms import Term
-from ...svg_canvas import FAINT, PAPER, Box, Canvas, Paint, text_width
 from ..trace import Memories, Trace, TraceStep, title, word_text
+from .canvas import FAINT, PAPER, Box, Canvas, Paint, text_width
 from .palette import MEMORY, RULE, SELECTOR
 
 _CHIP, _PITCH, _SPACE = 28.0, 36.0, 8.0

@@ -23,7 +23,7 @@ SHOWN = 5
 class Options:
     """How to read a source: the arguments of `g2n2.read_graphs`, where they are described."""
 
-    target: Sequence[str] | None = None
+    target: tuple[str, ...] | None = None
     task: Task | None = None
     smiles: str | None = None
     id: str | None = None
@@ -32,7 +32,7 @@ class Options:
     hydrogens: bool | None = None
     largest: bool = False
     stereo: bool = True
-    join: Sequence[str] = ()
+    join: tuple[str, ...] = ()
     descriptors: bool = False
     directed: bool = False
     level: Level | None = None

@@ -233,41 +233,30 @@ def _number_edges(
         for node in node_rows.get(graph, ()):
             number[graph, node] = len(number)
     graph_cells, *end_cells = (table.columns[key] for key in keys)
-    try:
-        written = np.array(
-            [[number[key] for key in zip(graph_cells, cells, strict=True)] for cells in end_cells]
-        ).reshape(2, -1)
-    except KeyError as error:
-        graph, node = error.args[0]
-        ends = zip(graph_cells, *end_cells, strict=True)
-        row = next(row for row, (of, *pair) in enumerate(ends) if of == graph and node in pair)
-        raise DataError(
-            f"{table.name}, {table.places[row]}: node {node} of graph {graph} is not in the nodes "
-            "file; add it there"
-        ) from error
-    rank = {graph: place for place, graph in enumerate(order)}
-    rows = np.argsort([rank[graph] for graph in graph_cells], kind="stable")
-    entered = written[:, rows]
-    if not directed:  # each edge, then the same edge backwards
-        entered = np.stack([entered, entered[::-1]], axis=2).reshape(2, -1)
-        rows = np.repeat(rows, 2)
-    codes = entered[0] * len(number) + entered[1]
-    _, first, entry = np.unique(codes, return_index=True, return_inverse=True)
     others = [table.columns[name] for name in table.columns if name not in keys]
-    for again in np.flatnonzero(rows != rows[first[entry]]):
-        row, before = int(rows[again]), int(rows[first[entry[again]]])
-        if any(cells[row] != cells[before] for cells in others):
-            raise DataError(
-                f"{table.name}, {table.places[row]}: the edge {end_cells[0][row]} "
-                f"{end_cells[1][row]} of graph {graph_cells[row]} has other values than on "
-                f"{table.places[before]}; remove one line"
-                + ("" if directed else ", or read with directed=True")
-            )
-    forward = np.unique(written[0] * len(number) + written[1])
-    backward = forward % len(number) * len(number) + forward // len(number)
-    if repeated := written.shape[1] - len(forward):
+    rank = {graph: place for place, graph in enumerate(order)}
+    written: set[tuple[int, int]] = set()
+    entered: dict[tuple[int, int], int] = {}
+    for row in sorted(range(len(table)), key=lambda row: rank[graph_cells[row]]):
+        graph, names = graph_cells[row], [cells[row] for cells in end_cells]
+        for name in names:
+            if (graph, name) not in number:
+                raise DataError(
+                    f"{table.name}, {table.places[row]}: node {name} of graph {graph} is not in "
+                    "the nodes file; add it there"
+                )
+        start, end = (number[graph, name] for name in names)
+        written.add((start, end))
+        for edge in ((start, end),) if directed else ((start, end), (end, start)):
+            before = entered.setdefault(edge, row)
+            if before != row and any(cells[row] != cells[before] for cells in others):
+                raise DataError(
+                    f"{table.name}, {table.places[row]}: the edge {' '.join(names)} of graph "
+                    f"{graph} has other values than on {table.places[before]}; remove one line"
+                    + ("" if directed else ", or read with directed=True")
+                )
+    if repeated := len(table) - len(written):
         notes.append(f"{repeated} edges are written twice and entered once.")
-    if (one_way := int((~np.isin(backward, forward)).sum())) and not directed:
+    if (one_way := sum((end, start) not in written for start, end in written)) and not directed:
         notes.append(f"{one_way} edges are written one way and entered both ways.")
-    kept = np.sort(first)
-    return entered[:, kept], rows[kept]
+    return np.array(list(entered), np.int64).reshape(-1, 2).T, np.array(list(entered.values()))

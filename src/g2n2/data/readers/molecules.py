@@ -103,10 +103,7 @@ class ParsedMolecules:
             names |= {"graph_names": tuple(graph_names)}
             graphs = [molecule.graph for molecule in molecules]
             return assemble(graphs, source=source, graph_features=features, **names, **fields)
-        none, no_features = np.zeros(0, dtype=np.int64), np.zeros((0, 0), np.float32)
-        no_edges, no_targets = np.zeros((2, 0), dtype=np.int64), np.zeros((0, 0))
-        arrays = (none, none, no_edges, no_features, no_features, no_targets)
-        return GraphSet(fields["name"], *arrays, source=source)
+        return GraphSet.empty(fields["name"], source=source)
 
 
 def parse_records(

@@ -9,7 +9,7 @@ import pytest
 from networkx.algorithms.isomorphism import GraphMatcher
 
 from benchmark_files import real_file
-from g2n2.data.benchmarks.counting import (
+from g2n2.data.benchmarks import (
     generate_counting,
     load_counting,
     regular_counting_set,

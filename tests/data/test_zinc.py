@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmark_files import real_file
-from g2n2.data.benchmarks.zinc import load_zinc
+from g2n2.data.benchmarks import load_zinc
 from g2n2.errors import DataError
 
 FILE = "zinc12k_val_test_and_surrogate_train.npz"

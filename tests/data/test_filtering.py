@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmark_files import real_file
-from g2n2.data.benchmarks.filtering import load_filtering
+from g2n2.data.benchmarks import load_filtering
 from g2n2.errors import DataError
 
 COLUMNS = {"input": 0, "band": 1, "low": 2, "high": 3}  # of each image in the published array F

@@ -1,1 +1,0 @@
-"""Sets that measure networks: counting, filtering, expressiveness, ZINC."""
