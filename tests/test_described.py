@@ -9,7 +9,6 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-import torch
 
 import g2n2
 from g2n2.data.batch import GraphBatch
