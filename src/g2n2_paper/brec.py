@@ -126,11 +126,11 @@ def brec_cell(
         parts = {f"pair-{i}": (settings, suite, i, device) for i in chosen}
         verdicts = job.kept_parts(parts, judge)
         return Measurement(
-            done=len(verdicts),
-            unit="pairs",
-            metrics=metrics(verdicts, exact_power(settings.contender, suite)),
-            config={**settings.as_dict(), "pairs": list(chosen)},
+            len(verdicts),
+            "pairs",
+            metrics(verdicts, exact_power(settings.contender, suite)),
             data={"brec": suite_checksum(suite)},
+            config={"pairs": list(chosen)},
             detail={"pairs": verdicts},
         )
 

@@ -15,10 +15,12 @@ from typing import Any, Literal
 
 from g2n2.compiler.presets import MODERN_BEFORE
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.nn.baselines import BASELINES
 from g2n2.power.random_probes import probe_graphs
 from g2n2.power.suites import SameSizePairs, Suite
 from g2n2.power.table import refinement_history, wl_classes
 from g2n2.power.wl_tests import WLTest
+from g2n2.training.config import RunConfig
 
 SEPARATED, BOUND, PAIRS = "exact separated", "exact bound", "pairs"
 
@@ -43,6 +45,17 @@ class Contender:
         """Plain types, for JSON; options and preset only if there are any."""
         rare = ("options", "preset")
         return {name: value for name, value in asdict(self).items() if name not in rare or value}
+
+    def config(self, dataset: str, **settings: Any) -> RunConfig:
+        """A training run of the network, twice as wide."""
+        network: dict[str, Any] = {"baseline": self.network}
+        if self.network not in BASELINES:
+            network = {"grammar": self.network}
+        if self in MARKED.values():
+            network |= {**self.options, "marks": str(self.options["marks"])}
+        network |= {"width": 2 * self.width, "layers": self.layers, "preset": self.preset or None}
+        network |= {"recipe": MODERN_BEFORE, "precision": "tf32"}
+        return RunConfig(dataset, **{**network, **settings})
 
 
 CONTENDERS = {

@@ -34,7 +34,6 @@ Pairs = NDArray[np.int64]
 
 def graph8c_cell(contender: Contender, networks: int, limit: int = 0) -> Cell:
     """A contender on graph8c, or on its first graphs: so many networks, with seeds from 0."""
-    settings = {"contender": contender.as_dict(), "networks": networks}
 
     def run(job: Job) -> Measurement:
         suite = graph8c(limit)
@@ -47,14 +46,15 @@ def graph8c_cell(contender: Contender, networks: int, limit: int = 0) -> Cell:
         separated = (exact[PAIRS] or 0) - counts[-1]
         random = {"separated by random weights": separated, MERGED_AT_RANDOM: counts[-1]}
         return Measurement(
-            done=networks,
-            unit="networks",
-            metrics={**random, **exact},
-            config={**settings, "graphs": len(suite.graphs), "precision": "float64"},
+            networks,
+            "networks",
+            {**random, **exact},
             data={"graph8c": suite_checksum(suite)},
+            config={"graphs": len(suite.graphs), "precision": "float64"},
             detail={"merged after each network": counts},
         )
 
+    settings = {"contender": contender.as_dict(), "networks": networks}
     return Cell("power", f"graph8c/{contender.name}", run, settings)
 
 

@@ -30,23 +30,16 @@ SEPARATED = "exact separated, {} layers"
 
 def layers_cell(start: Start, nodes: int = MOST_NODES) -> Cell:
     """The pairs of BREC with at most so many nodes that words of each depth tell apart."""
-    settings = {"start": start, "nodes": nodes, "layers": LAYERS, "grammar": "r-G_L3Σ"}
 
     def run(job: Job) -> Measurement:
         suite = load_suite("brec", job.data)
         pairs = [pair for pair in suite.pairs if len(suite.graphs[pair[0]]) <= nodes]
-        by_layer = separated_by_layer(start, suite, pairs)
-        return Measurement(
-            done=len(pairs),
-            unit="pairs",
-            metrics={
-                "pairs": len(pairs),
-                **{SEPARATED.format(layer): count for layer, count in enumerate(by_layer)},
-            },
-            config=settings,
-            data={"brec": suite_checksum(suite)},
-        )
+        by_layer = enumerate(separated_by_layer(start, suite, pairs))
+        metrics = {SEPARATED.format(layer): count for layer, count in by_layer}
+        metrics["pairs"] = len(pairs)
+        return Measurement(len(pairs), "pairs", metrics, {"brec": suite_checksum(suite)})
 
+    settings = {"start": start, "nodes": nodes, "layers": LAYERS, "grammar": "r-G_L3Σ"}
     return Cell("power", f"layers/{start.replace(', ', '/')}", run, settings, needs=("brec",))
 
 

@@ -128,8 +128,7 @@ def contender_cell(contender: str, problem: Problem) -> Cell:
     def run(job: Job) -> Measurement:
         graphs = problem.read(job)
         measured = measure(graphs, job)
-        data = digests(molecules, graphs) | dict(measured.data)
-        return replace(measured, config={**measured.config, **settings}, data=data)
+        return replace(measured, data=digests(molecules, graphs) | dict(measured.data))
 
     def missing(job: Job) -> str:
         return molecules.missing(job.data) or missing_tool(contender)
@@ -153,13 +152,13 @@ def train_network(problem: Problem, config: RunConfig, graphs: GraphSet, job: Jo
     """A network of the library, trained as `g2n2 train` does."""
     folder, label = job.work / "run", GPU if job.torch_device().type == "cuda" else CPU
     trained, seconds = timed(job, label, partial(train, config, folder, job, graphs))
+    metrics = problem.metrics(trained.scores["all"])
     return Measurement(
-        done=len(trained.history),
-        unit="epochs",
-        metrics=problem.metrics(trained.scores["all"])
-        | {label: seconds, "parameters": trained.parameters},
-        config=described(RunFolder(folder).config()),
+        len(trained.history),
+        "epochs",
+        metrics | {label: seconds, "parameters": trained.parameters},
         data={"graphs": checksum(graphs)},
+        config=described(RunFolder(folder).config()),
         detail={name: [row[name] for row in trained.history] for name in trained.history[0]},
     )
 
@@ -172,7 +171,7 @@ def run_forests(problem: Problem, kind: str, graphs: GraphSet, job: Job) -> Meas
     predicted, seconds = timed(job, CPU, fit)
     metrics = problem.score(graphs, predicted) | {CPU: before + seconds}
     versions = {name: version(name) for name in ("scikit-learn", "rdkit")}
-    return Measurement(trees, "trees", metrics, versions, {})
+    return Measurement(trees, "trees", metrics, {}, versions)
 
 
 @lru_cache(maxsize=1)
@@ -221,7 +220,7 @@ def run_chemprop(problem: Problem, graphs: GraphSet, job: Job) -> Measurement:
     fit = partial(train_chemprop, command, graphs, epochs, problem.seed, job.work)
     predicted, seconds = timed(job, CPU, fit)
     metrics = problem.score(graphs, predicted) | {CPU: seconds}
-    return Measurement(epochs, "epochs", metrics, {"chemprop": _chemprop_version(command)}, {})
+    return Measurement(epochs, "epochs", metrics, {}, {"chemprop": _chemprop_version(command)})
 
 
 def chemprop_command() -> str | None:

@@ -15,8 +15,8 @@ from g2n2.grammars.catalogue import find_grammar
 from g2n2.power.table import power_row
 from g2n2.training.config import RunConfig
 
+from . import q2
 from .contenders import suite_checksum
-from .q2 import Qm9Run
 from .runner import Cell, Job, Measurement
 from .runs import training_cell
 
@@ -33,8 +33,7 @@ GRAMMARS = {
 }
 """Name in a cell to name of the grammar."""
 READOUTS: dict[str, str | None] = {"own": None, "network": "network"}
-LAYERS = 3
-EPOCHS, SEEDS = 12, (0, 1, 2)
+LAYERS, WIDTH, EPOCHS, SEEDS = 3, 32, 12, (0, 1, 2)
 
 
 def cells(smoke: bool = False) -> list[Cell]:
@@ -52,36 +51,31 @@ def cells(smoke: bool = False) -> list[Cell]:
 def config(grammar: str, seed: int, smoke: bool = False) -> RunConfig:
     """The training run of one grammar."""
     return replace(
-        Qm9Run("r2", 32).config(smoke, seed),
+        q2.config(q2.single("r2"), smoke, seed),
+        width=8 if smoke else WIDTH,
         grammar=GRAMMARS[grammar],
         readout="pooled-only" if grammar == "G_L3" else None,  # the paper's, without rules of S
         epochs=2 if smoke else EPOCHS,
-        rate=None,
     )
 
 
 def exact_cell(name: str, suite: str, readout: str) -> Cell:
     """A row of the power table."""
-    settings = {"grammar": GRAMMARS[name], "suite": suite}
 
     def run(job: Job) -> Measurement:
         loaded = load_suite(suite, job.data)
         row = power_row(find_grammar(GRAMMARS[name]), loaded, READOUTS[readout])
-        by_layer = row.by_layer[min(LAYERS, len(row.by_layer) - 1)]
-        return Measurement(
-            done=len(loaded.pairs),
-            unit="pairs",
-            metrics={
-                "pairs separated": row.separated,
-                f"pairs separated, {LAYERS} layers": by_layer,
-                "pairs": len(loaded.pairs),
-                "layers needed": row.depth,
-                "proved": int(row.exact),
-            },
-            config={**settings, "readout": row.readout},
-            data={suite: suite_checksum(loaded)},
-            detail=row.to_json(),
-        )
+        metrics = {
+            "pairs separated": row.separated,
+            f"pairs separated, {LAYERS} layers": row.by_layer[min(LAYERS, len(row.by_layer) - 1)],
+            "pairs": len(loaded.pairs),
+            "layers needed": row.depth,
+            "proved": int(row.exact),
+        }
+        data = {suite: suite_checksum(loaded)}
+        config = {"readout": row.readout}
+        return Measurement(len(loaded.pairs), "pairs", metrics, data, config, row.to_json())
 
+    settings = {"grammar": GRAMMARS[name], "suite": suite}
     needs = () if suite == "csl" else (suite,)
     return Cell("q1", f"exact/{name}/{readout}", run, settings, needs=needs)

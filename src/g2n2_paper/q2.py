@@ -20,10 +20,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -51,10 +50,7 @@ from .runs import (
     training_cell,
 )
 
-Track = Literal["distance", "bonds"]
-Network = Literal["G2N2", "PPGN", "PPGN-alike", "G2N2+D"]
-TRACKS: tuple[Track, ...] = ("distance", "bonds")
-NETWORKS: tuple[Network, ...] = ("G2N2", "PPGN")
+NETWORKS = ("G2N2", "PPGN")
 GRAMMARS = {
     "G2N2": "r-G_L3",
     "G2N2+D": (
@@ -74,36 +70,23 @@ STUDIED = ("u0", "homo", "mu", "r2")
 """Targets that bases of distances are compared on."""
 MOMENTS = ("mu", "r2")
 """Targets that are moments of charges."""
-STUDY_EPOCHS, LONG_EPOCHS = 20, (100, 200)
 WIDER = ("raw", "square", "inverse", "rbf16", "rbf32:6")
 """Distances with short and long range."""
-PRECISIONS = ("bf16", "tf32")
-FINE = ("r2", "zpve")
-"""Targets whose errors, with distances, are a few thousandths of their spread: beyond bf16."""
+FINE = (None, "r2", "zpve")
+"""Targets (None is all at once) whose errors, with distances, are a few thousandths of their
+spread: beyond bf16."""
+EPOCHS = {"joint": 50, "compared": 60, "single": 50, "long": 300, "paper": 10}
+"""Epochs of each kind of run; `compared` are single targets in `COMPARED`."""
+COLLAPSE_EPOCHS, COLLAPSE_SEEDS = 5, 20
+PRECISION_EPOCHS, PRECISION_SEEDS, PRECISIONS = 6, 3, ("bf16", "tf32")
+TIMED_EPOCHS = 3
 NARROW_RATE = 2e-3
 """Learning rate of all targets at once at width 32 with distances, for every network."""
 SPREAD = "spread of predictions / spread of targets"
 LEAST_SPREAD = 0.1
 """A run below this ratio predicts a constant."""
 SECONDS = "seconds per epoch {}"
-COLLAPSE_SEEDS = 20
-TIMED_EPOCHS = 3
-
-
-@dataclass(frozen=True)
-class Epochs:
-    """Epochs of each kind of cell: `compared` are single targets in `COMPARED`."""
-
-    joint: int = 50
-    compared: int = 60
-    single: int = 50
-    long: int = 300
-    paper: int = 10
-    collapse: int = 5
-    precision: int = 6
-
-
-SMOKE = Epochs(joint=2, compared=2, single=2, long=3, paper=2, collapse=2, precision=2)
+EQUAL_TIME = "/equal-time"
 SMOKE_CELLS = (
     "speed/joint-width32/bonds",
     "joint/width32/distance/G2N2/modern",
@@ -116,185 +99,145 @@ SMOKE_CELLS = (
 )
 
 
-@dataclass(frozen=True)
-class Qm9Run:
-    """What the name of a training cell says; `target` is None for all twelve."""
-
-    target: str | None
-    width: int
-    track: Track = "distance"
-    network: Network = "G2N2"
-    recipe: Literal["modern", "paper", "defaults"] = "modern"
-    extent: bool = False
-    long: bool = False
-    wider: bool = False
-    given_epochs: int = 0  # in place of those of its kind
-
-    @property
-    def name(self) -> str:
-        what = f"single/{self.target}" if self.target else f"joint/width{self.width}"
-        tail = "/extent" * self.extent + "/long" * self.long + "/wider" * self.wider
-        tail += f"/epochs-{self.given_epochs}" if self.given_epochs else ""
-        return f"{what}/{self.track}/{self.network}/{self.recipe}{tail}"
-
-    @property
-    def speed_name(self) -> str:
-        if self.target is None:
-            return f"speed/joint-width{self.width}/{self.track}"
-        return f"speed/single{'' if self.fine else '-bf16'}/{self.track}"
-
-    @property
-    def fine(self) -> bool:
-        """Whether its errors are too small for bf16."""
-        return self.track == "distance" and self.target in (None, *FINE)
-
-    def epochs(self, epochs: Epochs) -> int:
-        if self.given_epochs:
-            return min(self.given_epochs, epochs.long)
-        if self.long:
-            return epochs.long
-        if self.recipe == "paper":
-            return epochs.paper
-        if self.target is None:
-            return epochs.joint
-        return epochs.compared if self.target in COMPARED else epochs.single
-
-    def config(self, smoke: bool = False, seed: int = 0) -> RunConfig:
-        modern = self.recipe != "paper"
-        narrow = modern and self.width == 32 and self.track == "distance"
-        return RunConfig(
-            "qm9",
-            target=(self.target,) if self.target else (),
-            options={"track": self.track, "features": "ppgn"},
-            grammar=GRAMMARS.get(self.network, "PPGN"),
-            preset="ppgn" if self.network == "PPGN" else None,
-            width=8 if smoke else self.width,
-            recipe={"modern": MODERN_BEFORE, "defaults": "modern"}.get(self.recipe, self.recipe),
-            references=modern,
-            extent=self.extent,
-            epochs=self.epochs(SMOKE if smoke else Epochs()),
-            distance=WIDER if self.wider else None,
-            rate=NARROW_RATE if narrow else None,
-            limit=150 if smoke else 0,
-            batch=SMALL_BATCH if smoke else None,
-            threads=1 if smoke else 0,
-            seed=seed,
-            precision="bf16" if modern and not self.fine else "tf32",
-        )
-
-
-def single(target: str) -> Qm9Run:
+def single(target: str) -> str:
     """G²N² on one target, with distances and the recipe `modern`."""
-    return Qm9Run(target, 64)
+    return f"single/{target}/distance/G2N2/modern"
 
 
-JOINT = Qm9Run(None, 32)
-R2_EXTENT = replace(single("r2"), extent=True)
-R2_LONG = replace(single("r2"), long=True)
+JOINT = "joint/width32/distance/G2N2/modern"
+R2_EXTENT, R2_LONG = single("r2") + "/extent", single("r2") + "/long"
 
 
-def variants() -> Iterator[Qm9Run]:
+def run_names() -> Iterator[str]:
     """Every training cell of the tables, in the order they are run."""
     for width in (32, 64):
-        extent = Qm9Run(None, width, extent=True)
-        yield from (extent, replace(extent, long=True)) if width == 32 else (extent,)
-        for track in TRACKS:
-            for network in NETWORKS:
-                yield Qm9Run(None, width, track, network)
-    yield Qm9Run(None, 32, network="PPGN-alike")
-    yield from (R2_EXTENT, R2_LONG)
+        joint = f"joint/width{width}"
+        yield f"{joint}/distance/G2N2/modern/extent"
+        if width == 32:
+            yield JOINT + "/extent/long"
+        for track in ("distance", "bonds"):
+            yield f"{joint}/{track}/G2N2/modern"
+            yield f"{joint}/{track}/PPGN/modern"
+            if width == 32:
+                yield f"{joint}/{track}/PPGN/modern{EQUAL_TIME}"
+    yield from (JOINT.replace("G2N2", "PPGN-alike"), R2_EXTENT, R2_LONG)
     for target in COMPARED:
         plain = single(target)
-        yield from (plain, replace(plain, network="PPGN"), replace(plain, track="bonds"))
-        yield replace(plain, recipe="paper")
+        ppgn = plain.replace("G2N2", "PPGN")
+        yield from (plain, ppgn, ppgn + EQUAL_TIME, plain.replace("distance", "bonds"))
+        yield plain.replace("modern", "paper")
     yield from (single(t.name) for t in QM9_TARGETS if t.name not in COMPARED)
-    yield from (replace(single(target), recipe="defaults") for target in AGAIN)
-    yield from defaults_for_epochs()
+    defaults = "single/{}/distance/G2N2/defaults"
+    yield from map(defaults.format, AGAIN)
+    yield from (f"{defaults}{w}/epochs-20".format(t) for t in STUDIED for w in ("", "/wider"))
+    yield from (f"single/{t}/distance/G2N2+D/defaults/epochs-20" for t in MOMENTS)
+    for epochs in (100, 200):
+        tails = (f"/epochs-{epochs}", f"/wider/epochs-{epochs}")
+        yield from (defaults.format(target) + tail for target in AGAIN for tail in tails)
 
 
-def defaults_for_epochs() -> Iterator[Qm9Run]:
-    """The present defaults: other distances, moments as sentences, and long runs of both bases."""
-    short = Qm9Run(None, 64, recipe="defaults", given_epochs=STUDY_EPOCHS)
-    for target in STUDIED:
-        yield from (replace(short, target=target, wider=wider) for wider in (False, True))
-    yield from (replace(short, target=target, network="G2N2+D") for target in MOMENTS)
-    for epochs in LONG_EPOCHS:
-        for target in AGAIN:
-            run = replace(short, target=target, given_epochs=epochs)
-            yield from (run, replace(run, wider=True))
+def config(name: str, smoke: bool = False, seed: int = 0) -> RunConfig:
+    """The training run that a name says."""
+    kind, what, track, network, recipe, *rest = name.split("/")
+    target, width = (what, 64) if kind == "single" else (None, int(what.removeprefix("width")))
+    narrow = recipe != "paper" and width == 32 and track == "distance"
+    return RunConfig(
+        "qm9",
+        target=(target,) if target else (),
+        options={"track": track, "features": "ppgn"},
+        grammar=GRAMMARS.get(network, "PPGN"),
+        preset="ppgn" if network == "PPGN" else None,
+        width=8 if smoke else width,
+        recipe={"modern": MODERN_BEFORE, "defaults": "modern"}.get(recipe, recipe),
+        references=recipe != "paper",
+        extent="extent" in rest,
+        epochs=_epochs(target, recipe, rest, smoke),
+        distance=WIDER if "wider" in rest else None,
+        rate=NARROW_RATE if narrow else None,
+        limit=150 if smoke else 0,
+        batch=SMALL_BATCH if smoke else None,
+        threads=1 if smoke else 0,
+        seed=seed,
+        precision="tf32" if recipe == "paper" or _is_fine(track, target) else "bf16",
+    )
+
+
+def _is_fine(track: str, target: str | None) -> bool:
+    return track == "distance" and target in FINE
+
+
+def _epochs(target: str | None, recipe: str, rest: list[str], smoke: bool) -> int:
+    given = [int(part.removeprefix("epochs-")) for part in rest if part.startswith("epochs-")]
+    if smoke:
+        return 3 if given or "long" in rest else 2
+    if given:
+        return given[0]
+    if "long" in rest or recipe == "paper":
+        return EPOCHS["long" if "long" in rest else "paper"]
+    return EPOCHS["joint" if not target else "compared" if target in COMPARED else "single"]
+
+
+def speed_name(name: str) -> str:
+    """The cell that times the networks of a run."""
+    kind, what, track, *_ = name.split("/")
+    if kind == "joint":
+        return f"speed/joint-{what}/{track}"
+    return f"speed/single{'' if _is_fine(track, what) else '-bf16'}/{track}"
 
 
 def cells(smoke: bool = False) -> list[Cell]:
     """Speeds come first, since equal-time cells read them."""
-    everything = [*_speeds(smoke), *_trained(smoke), *_repeated(smoke)]
-    for sums, extent in (("elements", False), ("extent", True)):
-        everything.append(sums_cell(f"sums/{sums}", replace(JOINT, extent=extent).config(smoke)))
-    if not smoke:
-        return everything
-    return [cell for cell in everything if cell.name in SMOKE_CELLS and cell.seed == 0]
-
-
-def _trained(smoke: bool) -> Iterator[Cell]:
-    for variant in variants():
-        yield training_cell("q2", variant.name, variant.config(smoke))
-        if variant.network == "PPGN" and (variant.target or variant.width == 32):
-            epochs = partial(equal_time_epochs, speed=variant.speed_name)
-            name = f"{variant.name}/equal-time"
-            yield training_cell("q2", name, variant.config(smoke), epochs=epochs)
-
-
-def _speeds(smoke: bool) -> Iterator[Cell]:
-    runs = (JOINT, replace(JOINT, track="bonds"), single("r2"), single("u0"))
-    for run in runs:
-        both = {str(n): replace(run, network=n).config(smoke) for n in NETWORKS}
-        yield speed_cell(run.speed_name, both, 1 if smoke else TIMED_EPOCHS)
+    timed = (JOINT, JOINT.replace("distance", "bonds"), single("r2"), single("u0"))
+    everything = [speed_cell(name, smoke) for name in timed]
+    for name in run_names():
+        equal_time = partial(equal_time_epochs, speed=speed_name(name))
+        epochs = equal_time if name.endswith(EQUAL_TIME) else None
+        everything.append(training_cell("q2", name, config(name, smoke), epochs=epochs))
+    everything += _repeated(smoke)
+    for sums, tail in (("elements", ""), ("extent", "/extent")):
+        everything.append(sums_cell(f"sums/{sums}", config(JOINT + tail, smoke)))
+    return [c for c in everything if not smoke or (c.name in SMOKE_CELLS and c.seed == 0)]
 
 
 def _repeated(smoke: bool) -> Iterator[Cell]:
     """Runs of several seeds: those that may collapse, and those in two precisions."""
-    epochs = SMOKE if smoke else Epochs()
     for seed in range(COLLAPSE_SEEDS):
-        config = replace(single("u0").config(smoke, seed), epochs=epochs.collapse)
-        yield training_cell("q2", "collapse/u0", config, measure=spread_of_predictions)
+        run = replace(config(single("u0"), smoke, seed), epochs=2 if smoke else COLLAPSE_EPOCHS)
+        yield training_cell("q2", "collapse/u0", run, measure=spread_of_predictions)
     for target in COMPARED:
-        for seed in range(3):
+        for seed in range(PRECISION_SEEDS):
             for precision in PRECISIONS:
-                config = single(target).config(smoke, seed)
-                config = replace(config, epochs=epochs.precision, precision=precision)
+                run = replace(config(single(target), smoke, seed), precision=precision)
+                run = replace(run, epochs=2 if smoke else PRECISION_EPOCHS)
                 name = f"precision/{target}/{precision}"
-                cell = training_cell("q2", name, config, needs_gpu=True)
+                cell = training_cell("q2", name, run, needs_gpu=True)
                 yield replace(cell, settings={**cell.settings, "precision": precision})
 
 
-def speed_cell(name: str, configs: Mapping[str, RunConfig], epochs: int) -> Cell:
+def speed_cell(name: str, smoke: bool) -> Cell:
     """A cell that times networks one after the other, on the same data, with nothing beside them.
 
     The first network is the unit of the ratios; one epoch goes before those that are timed.
     """
-    settings = {network: config.as_dict() for network, config in configs.items()}
+    configs = {n: config(name.replace("G2N2", n), smoke) for n in NETWORKS}
 
     def run(job: Job) -> Measurement:
-        seconds: dict[str, float] = {}
-        data = {}
+        seconds, data = {}, {}
         for network, config in configs.items():
             folder = job.work / network
             shutil.rmtree(folder, ignore_errors=True)  # half a measurement is none
-            timed = replace(config, epochs=epochs + 1)
+            timed = replace(config, epochs=1 + (1 if smoke else TIMED_EPOCHS))
             trained = train(timed, folder, job, load(timed, job))
             seconds[network] = epoch_seconds(trained.history) or float("nan")
             data[config.dataset] = RunFolder(folder).read_json("data.json")["sha256"]
         first, *others = configs
         ratios = {f"{other} / {first}": seconds[other] / seconds[first] for other in others}
+        metrics = {SECONDS.format(network): value for network, value in seconds.items()} | ratios
         precisions = {network: run_precision(config, job) for network, config in configs.items()}
-        return Measurement(
-            done=len(configs),
-            unit="networks",
-            metrics={SECONDS.format(network): value for network, value in seconds.items()} | ratios,
-            config={**settings, "run in": precisions},
-            data=data,
-        )
+        return Measurement(len(configs), "networks", metrics, data, {"run in": precisions})
 
-    return Cell("q2", name, run, settings, needs=("qm9",), timed=True)
+    settings = {network: config.as_dict() for network, config in configs.items()}
+    return Cell("q2", speed_name(name), run, settings, needs=("qm9",), timed=True)
 
 
 def equal_time_epochs(config: RunConfig, job: Job, speed: str) -> int:
@@ -331,18 +274,13 @@ def sums_cell(name: str, config: RunConfig) -> Cell:
         parts = prepare(config, graphs)
         fitted = parts.scaling.unscale(parts.task, graphs, np.zeros_like(graphs.targets))
         residuals = np.abs(graphs.targets - fitted)[parts.splits["test"]]
-        errors = {
+        metrics = {
             mae_key(column.name, column.unit): float(error)
             for column, error in zip(graphs.columns, np.nanmean(residuals, axis=0), strict=True)
         }
-        coefficients = next(iter(parts.scaling.references.values()))
-        return Measurement(
-            done=1,
-            unit="fits",
-            metrics={**errors, "parameters": len(coefficients) + 1},
-            config={**described(config), "precision": "64"},
-            data={config.dataset: checksum(graphs)},
-        )
+        metrics["parameters"] = len(next(iter(parts.scaling.references.values()))) + 1
+        data = {config.dataset: checksum(graphs)}
+        return Measurement(1, "fits", metrics, data, {**described(config), "precision": "64"})
 
     settings = run_settings(config, "epochs", "rate")
     return Cell("q2", name, run, settings, config.seed, (config.dataset,))

@@ -1,34 +1,41 @@
-"""Q3: classification on six TU sets, ten folds, three statistics.
+"""Q3: classification on six TU sets, ten folds.
 
 A cell is a set and a model, as `MUTAG/GIN`; variants have the epochs of the GIN code or degrees as
-classes: `MUTAG/GIN/350-epochs`, `IMDB-MULTI/GIN/one-hot`. The statistics, in percent:
+classes: `MUTAG/GIN/350-epochs`, `IMDB-MULTI/GIN/one-hot`. Three statistics, in percent:
 
     GIN's protocol             mean of ten test curves at its best epoch
     best epoch of each fold    as the paper's released code reports: optimistic
     nested validation          weights chosen on 10 % of each training fold
 
-`errica/…` are cells of another protocol, see `errica`.
+`errica/SET/G2N2` goes by the splits of Errica et al. (2020), which choose everything on validation
+graphs: one run for each of the ten outer folds, with the library's defaults and fewer epochs. Its
+inner hold-out chooses the epoch, and the test graphs are looked at once. Nothing else is chosen, so
+there is no grid; three seeds are the three runs of the protocol.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
 
 import numpy as np
 
 from g2n2.compiler.presets import MODERN_BEFORE
+from g2n2.data.files import DataFile
 from g2n2.data.graph_set import GraphSet, Ints
 from g2n2.data.splits import split
+from g2n2.errors import DataError
+from g2n2.input_files import read_text_file
 from g2n2.training.config import RunConfig
-from g2n2.training.cuda_graphs import Recorded
 from g2n2.training.trained_on import checksum
 
-from . import errica
 from .runner import Cell, Job, Measurement
-from .runs import described, load, run_settings, train_fold
+from .runs import PERCENT_DIGITS, described, load, run_settings, train_folds
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,10 @@ HELD_OUT = 0.1
 GIN, RELEASED, NESTED = "GIN's protocol", "best epoch of each fold", "nested validation"
 STATISTICS = (GIN, RELEASED, NESTED)
 ACCURACY, DEVIATION = "accuracy, {} (%)", "deviation over folds, {} (%)"
-KEPT_DIGITS = 3
+ERRICA_SETS = ("IMDB-BINARY", "IMDB-MULTI", "PROTEINS", "NCI1")
+ERRICA_SEEDS, ERRICA_EPOCHS = (0, 1, 2), 40
+ERRICA_ACCURACY = "{} accuracy, mean of folds (%)"
+ERRICA_DEVIATION = "deviation over folds (%)"
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,7 @@ class TuRun:
         tail = f"/{LONG}-epochs" * (self.epochs == LONG) + "/one-hot" * self.one_hot
         return f"{self.set_name}/{self.model}{tail}"
 
-    def config(self, seed: int = 0) -> RunConfig:
+    def config(self) -> RunConfig:
         """Settings of each fold's run.
 
         The recipe is the `modern` of 0.2 for all networks: its rate follows a cosine, so that no
@@ -101,7 +111,6 @@ class TuRun:
             passes=math.ceil(self.steps / steps_per_pass),
             window=1,
             ema=0.0,
-            seed=seed,
             precision="tf32",
             threads=1,
         )
@@ -116,62 +125,54 @@ VARIANTS = (
 
 def cells(smoke: bool = False) -> list[Cell]:
     """G²N² on every set first, then the other networks, the variants and Errica's splits."""
-    runs = (*(TuRun(name, model) for model in MODELS for name in SETS), *VARIANTS)
     if smoke:
         return [tu_cell(TuRun("MUTAG", "G2N2", epochs=2, folds=2, steps=1))]
-    return [*(tu_cell(run) for run in runs), *errica.cells()]
+    runs = (*(TuRun(name, model) for model in MODELS for name in SETS), *VARIANTS)
+    errica = (errica_cell(name, seed) for name in ERRICA_SETS for seed in ERRICA_SEEDS)
+    return [*map(tu_cell, runs), *errica]
 
 
 def tu_cell(tu: TuRun) -> Cell:
-    settings = {**run_settings(tu.config()), "folds": tu.folds}
-    return Cell("q3", tu.name, lambda job: run_folds(tu, job), settings, needs=(tu.set_name,))
-
-
-def run_folds(tu: TuRun, job: Job) -> Measurement:
     """Two runs for each fold: on its whole training part, and nested.
 
     The detail has `test curves` (for each fold, the accuracy after each epoch), `nested` (of each
     fold) and `held out` (the same on the graphs that chose the weights).
     """
     config = tu.config()
-    graphs, recorded = load(config, job), Recorded()
 
-    def whole(fold: int) -> list[float]:
-        test, rest = fold_parts(graphs, fold)
-        splits = {"train": rest, "validation": test}
-        run = train_fold(config, graphs, splits, job.work / f"whole-{fold}", job, recorded)
-        return [_percent(row["validation accuracy"]) for row in run.history]
+    def run(job: Job) -> Measurement:
+        graphs, folds = load(config, job), range(1, tu.folds + 1)
+        parts = {f"whole-{fold}": whole_split(graphs, fold) for fold in folds}
+        parts |= {f"nested-{fold}": nested_split(graphs, fold, config.seed) for fold in folds}
+        rows = train_folds(config, graphs, parts, job)
+        curves = [row["curve"] for row in rows[: tu.folds]]
+        tested, held_out = zip(
+            *((r["test"], max(r["curve"])) for r in rows[tu.folds :]), strict=True
+        )
+        return Measurement(
+            2 * tu.folds,
+            "runs of folds",
+            statistics(curves, tested),
+            data={tu.set_name: checksum(graphs)},
+            config={**described(config), "model": tu.model},
+            detail={"test curves": curves, "nested": list(tested), "held out": list(held_out)},
+        )
 
-    def nested(fold: int) -> list[float]:
-        test, rest = fold_parts(graphs, fold)
-        inside = split(graphs.select(rest), "random", config.seed, (1.0 - HELD_OUT, HELD_OUT, 0.0))
-        splits = {part: rest[inside[part]] for part in ("train", "validation")} | {"test": test}
-        run = train_fold(config, graphs, splits, job.work / f"nested-{fold}", job, recorded)
-        best = max(row["validation accuracy"] for row in run.history)
-        return [_percent(run.scores["all"]["accuracy"]), _percent(best)]
-
-    folds = range(1, tu.folds + 1)
-    curves = [job.kept(f"whole-{fold}", whole, fold) for fold in folds]
-    pairs = [job.kept(f"nested-{fold}", nested, fold) for fold in folds]
-    tested, held_out = ([pair[i] for pair in pairs] for i in range(2))
-    return Measurement(
-        done=2 * tu.folds,
-        unit="runs of folds",
-        metrics=statistics(curves, tested),
-        config={**described(config), "model": tu.model, "folds": tu.folds},
-        data={tu.set_name: checksum(graphs)},
-        detail={"test curves": curves, "nested": tested, "held out": held_out},
-    )
+    settings, count = {**run_settings(config), "folds": tu.folds}, 2 * tu.folds
+    return Cell("q3", tu.name, run, settings, needs=(tu.set_name,), parts=count)
 
 
-def fold_parts(graphs: GraphSet, fold: int) -> tuple[Ints, Ints]:
-    """The graphs of a test fold, counted from 1, and all others."""
+def whole_split(graphs: GraphSet, fold: int) -> dict[str, Ints]:
+    """A fold, counted from 1, on which every epoch is scored, and all other graphs."""
     test = graphs.splits[f"fold-{fold}"]
-    return test, np.setdiff1d(np.arange(len(graphs)), test)
+    return {"train": np.setdiff1d(np.arange(len(graphs)), test), "validation": test}
 
 
-def _percent(share: float) -> float:
-    return round(100.0 * share, KEPT_DIGITS)
+def nested_split(graphs: GraphSet, fold: int, seed: int) -> dict[str, Ints]:
+    """The same fold for tests, and a part of the other graphs to choose the weights."""
+    rest, test = whole_split(graphs, fold).values()
+    inside = split(graphs.select(rest), "random", seed, (1.0 - HELD_OUT, HELD_OUT, 0.0))
+    return {part: rest[inside[part]] for part in ("train", "validation")} | {"test": test}
 
 
 def statistics(curves: Sequence[Sequence[float]], nested: Sequence[float]) -> dict[str, Any]:
@@ -181,10 +182,64 @@ def statistics(curves: Sequence[Sequence[float]], nested: Sequence[float]) -> di
     one where means are equal to the digits kept.
     """
     table = np.asarray(curves, dtype=np.float64)
-    epoch = int(table.mean(axis=0).round(KEPT_DIGITS).argmax())
+    epoch = int(table.mean(axis=0).round(PERCENT_DIGITS).argmax())
     values = {GIN: table[:, epoch], RELEASED: table.max(axis=1), NESTED: np.asarray(nested)}
     metrics: dict[str, Any] = {}
     for name, accuracies in values.items():
         metrics[ACCURACY.format(name)] = round(float(accuracies.mean()), 4)
         metrics[DEVIATION.format(name)] = round(float(accuracies.std()), 4)
     return {**metrics, f"best epoch, {GIN}": epoch + 1}
+
+
+def errica_cell(name: str, seed: int, epochs: int = ERRICA_EPOCHS, folds: int = FOLDS) -> Cell:
+    """A set by Errica's splits, or its first folds; the detail has accuracies and seconds."""
+    config = RunConfig(
+        name,
+        options={"folds": "none"},
+        split="stored",
+        epochs=epochs,
+        seed=seed,
+        precision="bf16",
+        threads=1,
+    )
+    hint = "They are folds/ of https://github.com/diningphil/gnn-comparison."
+    file = DataFile("Errica's splits", f"{name}.json", "tu/errica_splits", hint=hint)
+
+    def missing(job: Job) -> str:
+        return "" if file.find(job.data) else str(file.missing(job.data, file.hint))
+
+    def run(job: Job) -> Measurement:
+        graphs, path = load(config, job), file.find(job.data)
+        assert path is not None, "`missing` has looked for it"
+        splits = read_errica_splits(path, len(graphs))[:folds]
+        parts = {f"fold-{number}": parts for number, parts in enumerate(splits)}
+        rows = train_folds(config, graphs, parts, job)
+        detail = {name: [row[name] for row in rows] for name in ("test", "seconds")}
+        detail["validation"] = [max(row["curve"]) for row in rows]
+        metrics = {
+            ERRICA_ACCURACY.format(part): round(fmean(detail[part]), 4)
+            for part in ("test", "validation")
+        }
+        metrics[ERRICA_DEVIATION] = round(pstdev(detail["test"]), 4)
+        data = {name: checksum(graphs)}
+        return Measurement(folds, "folds", metrics, data, described(config), detail)
+
+    settings, cell = {**run_settings(config), "folds": folds}, f"errica/{name}/G2N2"
+    return Cell("q3", cell, run, settings, seed, (name,), missing, parts=folds)
+
+
+def read_errica_splits(path: Path, graphs: int) -> list[dict[str, Ints]]:
+    """Training, validation and test graphs of each outer fold, which has one inner hold-out."""
+    try:
+        splits = []
+        for fold in json.loads(read_text_file(path, "expected JSON")):
+            parts = {"test": fold["test"], **fold["model_selection"][0]}
+            splits.append({name: np.array(part, np.int64) for name, part in parts.items()})
+            if set(parts) != {"train", "validation", "test"}:
+                raise ValueError(f"parts are {', '.join(parts)}")
+            everyone = np.sort(np.concatenate(list(splits[-1].values())))
+            if not np.array_equal(everyone, np.arange(graphs)):
+                raise ValueError("the parts of a fold are not all graphs once")
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise DataError(f"{path} holds no folds of Errica et al. ({error})") from None
+    return splits

@@ -69,10 +69,9 @@ def filter_cell(name: str, network: FilterNetwork, plan: FilterPlan) -> Cell:
         runs = job.kept_parts(parts, one_run)
         true = band_response(images, "test", images.target("test"))
         return Measurement(
-            done=plan.runs,
-            unit="runs",
-            metrics=metrics(runs),
-            config=settings,
+            plan.runs,
+            "runs",
+            metrics(runs),
             data={DATA: checksum(graphs)},
             detail=detail(true, runs),
         )
@@ -102,4 +101,4 @@ def detail(true: Mapping[str, list[float]], runs: list[Run]) -> dict[str, Any]:
 def _ceilings(job: Job) -> Measurement:
     graphs = load_dataset(DATA, job.data)
     values, by_degree = ceilings(graphs)
-    return Measurement(1, "fits", values, SETTINGS, {DATA: checksum(graphs)}, by_degree)
+    return Measurement(1, "fits", values, {DATA: checksum(graphs)}, SETTINGS, by_degree)

@@ -100,8 +100,8 @@ class Measurement:
     done: int
     unit: str
     metrics: Mapping[str, float | None]
-    config: Mapping[str, Any]
     data: Mapping[str, str]
+    config: Mapping[str, Any] = field(default_factory=dict)  # beside the settings of the cell
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -361,7 +361,7 @@ def _record(cell: Cell, measured: Measurement, attempts: list[dict[str, Any]]) -
         seed=cell.seed,
         provenance=attempts[-1] | ({EARLIER: others} if others else {}),
         seconds=seconds,
-        **vars(measured),
+        **vars(replace(measured, config={**measured.config, **cell.settings})),
     )
 
 

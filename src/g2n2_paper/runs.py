@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -40,6 +41,7 @@ SETTLED = ("precision", "batch", "rules")
 """Settings that a run decides when it starts."""
 BY_SIZE = ("width", "rate", "epochs")
 """Settings that it decides by the number of graphs, where the cell names none."""
+PERCENT_DIGITS = 3
 
 Measure = Callable[[Outcome, Path], Mapping[str, float]]
 Source = Callable[[str | None], GraphSet]
@@ -148,34 +150,43 @@ def _measure_run(
         "seconds per epoch (training)": epoch_seconds(history),
         "best epoch": min(history, key=lambda row: row[score])["epoch"],
     }
-    return Measurement(
-        done=len(history),
-        unit="epochs",
-        metrics=metrics,
-        config=described(files.config()),
-        data={config.dataset: files.read_json("data.json")["sha256"]},
-        detail={
-            "validation": [row[score] for row in history],
-            "loss": [row["loss"] for row in history],
-            "seconds": [round(row["seconds"], 3) for row in history],
-            "guess": {target: row["mae"] for target, row in trained.guesses.items()},
-        },
-    )
+    data = {config.dataset: files.read_json("data.json")["sha256"]}
+    detail = {
+        "validation": [row[score] for row in history],
+        "loss": [row["loss"] for row in history],
+        "seconds": [round(row["seconds"], 3) for row in history],
+        "guess": {target: row["mae"] for target, row in trained.guesses.items()},
+    }
+    described_run = described(files.config())
+    return Measurement(len(history), "epochs", metrics, data, described_run, detail)
 
 
-def train_fold(
-    config: RunConfig,
-    graphs: GraphSet,
-    splits: Mapping[str, Ints],
-    folder: Path,
-    job: Job,
-    recorded: Recorded,
-) -> Trained:
-    """A run on the given parts of a set; its folder is removed when it has ended."""
-    fold = replace(graphs, splits=splits)
-    trained = train(config, folder, job, fold, recorded)
-    shutil.rmtree(folder)
-    return trained
+def train_folds(
+    config: RunConfig, graphs: GraphSet, folds: Mapping[str, Mapping[str, Ints]], job: Job
+) -> list[dict[str, Any]]:
+    """A classifier trained on each of several splits of a set; the folders of runs are removed.
+
+    Of each: `curve`, the validation accuracy after every epoch, and `test`, that of the best
+    weights, both in percent, and `seconds`.
+    """
+    recorded = Recorded()
+
+    def one(name: str) -> dict[str, Any]:
+        start, folder = time.monotonic(), job.work / name
+        trained = train(config, folder, job, replace(graphs, splits=folds[name]), recorded)
+        shutil.rmtree(folder)
+        test = trained.scores["all"]["accuracy"] if trained.scores else None
+        return {
+            "curve": [percent(row["validation accuracy"]) for row in trained.history],
+            "test": None if test is None else percent(test),
+            "seconds": round(time.monotonic() - start, 1),
+        }
+
+    return job.kept_parts({name: (name,) for name in folds}, one)
+
+
+def percent(share: float) -> float:
+    return round(100.0 * share, PERCENT_DIGITS)
 
 
 def run_settings(config: RunConfig, *undecided: str) -> dict[str, Any]:

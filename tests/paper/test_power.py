@@ -13,19 +13,12 @@ import pytest
 from g2n2.data.suites import load_csl, load_suite
 from g2n2.errors import DataError
 from g2n2.training.setup import make_model, prepare
-from g2n2_paper import power
+from g2n2_paper import counting
+from g2n2_paper.classes import FOLDS, class_cell, class_graphs, fold_parts
 from g2n2_paper.contenders import CONTENDERS, PPGN_ALIKE, exact_power
+from g2n2_paper.counting import exact_cell, normalised_errors
 from g2n2_paper.embeddings import plain_embedding
 from g2n2_paper.graph8c import close_pairs, graph8c, graph8c_cell
-from g2n2_paper.power import (
-    FOLDS,
-    class_cell,
-    class_graphs,
-    counting_exact_cell,
-    fold_parts,
-    normalised_errors,
-    run_config,
-)
 from g2n2_paper.runner import Job
 
 
@@ -85,7 +78,7 @@ def test_what_1_wl_cannot_count_and_3_wl_can(tmp_path):
     """Truth from networkx's own refinement and brute force, on a part of graph8c."""
     limit = 1000
     found = {
-        name: counting_exact_cell(CONTENDERS[name], limit).run(Job(tmp_path)).metrics
+        name: exact_cell(CONTENDERS[name], limit).run(Job(tmp_path)).metrics
         for name in ("GIN", "G2N2-3")
     }
     graphs = [nx.from_numpy_array(matrix) for matrix in graph8c(limit).graphs]
@@ -117,7 +110,7 @@ def test_graph8c_counts_what_no_network_tells_apart(tmp_path):
 
 def test_counting_errors_are_divided_by_the_training_deviation(monkeypatch, tmp_path):
     split = {"train": [0, 1], "validation": [], "test": [2]}
-    monkeypatch.setattr(power, "RunFolder", lambda _: SimpleNamespace(splits=lambda: split))
+    monkeypatch.setattr(counting, "RunFolder", lambda _: SimpleNamespace(splits=lambda: split))
     graphs = SimpleNamespace(
         columns=(SimpleNamespace(name="triangle"),),
         select=lambda chosen: SimpleNamespace(targets=np.array([[1.0], [5.0], [90.0]])[chosen]),
@@ -129,11 +122,11 @@ def test_counting_errors_are_divided_by_the_training_deviation(monkeypatch, tmp_
 def test_a_set_of_classes_is_trained_fold_by_fold(tmp_path):
     cell = class_cell("csl", CONTENDERS["GIN"], epochs=1, folds=2, threads=1)
     job = Job(tmp_path, device="cpu")
-    (tmp_path / "fold-1.json").write_text("62.5")  # finished before
+    (tmp_path / "fold-1.json").write_text('{"test": 62.5}')  # finished before
     found = cell.run(job)
     assert found.detail["accuracies"][0] == 62.5
     assert not (tmp_path / "fold-2").exists(), "weights that nobody reads again are removed"
-    second = json.loads((tmp_path / "fold-2.json").read_text())
+    second = json.loads((tmp_path / "fold-2.json").read_text())["test"]
     assert found.metrics["test accuracy (%)"] == pytest.approx((62.5 + second) / 2)
     assert found.metrics["deviation over folds (%)"] == pytest.approx(abs(62.5 - second) / 2)
     assert (found.metrics["exact bound"], found.metrics["pairs"]) == (0, 45)
@@ -143,7 +136,7 @@ def test_ppgn_alike_is_its_grammar_in_the_preset_of_g2n2():
     graphs = load_csl()
 
     def built(contender):
-        config = run_config("csl", contender, limit=20, device="cpu")
+        config = contender.config("csl", limit=20, device="cpu")
         return make_model(config, prepare(config, graphs))
 
     alike, g2n2, ppgn = map(built, (PPGN_ALIKE, CONTENDERS["G2N2-8"], CONTENDERS["PPGN"]))

@@ -13,8 +13,7 @@ from g2n2.grammars.grammar import Grammar
 from g2n2_paper import q1, q2
 from g2n2_paper.q2 import (
     JOINT,
-    R2_EXTENT,
-    Qm9Run,
+    config,
     epochs_in_equal_time,
     equal_time_epochs,
     single,
@@ -46,34 +45,42 @@ def test_names_say_what_a_run_is():
     names = {cell.name for cell in q2.cells()}
     assert len([c for c in q2.cells() if c.name == "collapse/u0"]) == 20
     assert {"single/u0/distance/PPGN/modern/equal-time", "joint/width64/bonds/PPGN/modern"} <= names
-    assert R2_EXTENT.name == "single/r2/distance/G2N2/modern/extent"
-    for variant in q2.variants():
-        config = variant.config()
-        assert config.options["track"] == variant.track
-        assert (config.preset == "ppgn") == (variant.network == "PPGN")
-        assert config.width == variant.width
-        assert config.references == (variant.recipe != "paper")
+    for name in q2.run_names():
+        run = config(name)
+        words = name.split("/")
+        assert run.target == ((words[1],) if words[0] == "single" else ())
+        assert run.options["track"] == words[2]
+        assert (run.preset == "ppgn") == (words[3] == "PPGN")
+        assert run.width == (64 if run.target or "width64" in words else 32)
+        assert run.references == ("paper" not in words)
+        assert run.extent == ("extent" in words)
+        assert (run.distance is not None) == ("wider" in words)
+    speeds = [cell.name for cell in q2.cells() if cell.timed]
+    assert sorted(speeds) == sorted(
+        {q2.speed_name(n) for n in q2.run_names() if "32" in n}
+        | {q2.speed_name(single(target)) for target in ("r2", "u0")}
+    )
 
 
 @pytest.mark.parametrize(
-    ("variant", "precision", "rate", "epochs"),
+    ("name", "precision", "rate", "epochs"),
     [
         (JOINT, "tf32", 2e-3, 50),
         (single("r2"), "tf32", None, 60),
         (single("mu"), "bf16", None, 50),
         (single("zpve"), "tf32", None, 50),
-        (Qm9Run("r2", 64, "bonds", "G2N2"), "bf16", None, 60),
-        (replace(single("u0"), recipe="paper"), "tf32", None, 10),
+        ("single/r2/bonds/G2N2/modern", "bf16", None, 60),
+        ("single/u0/distance/G2N2/paper", "tf32", None, 10),
         (q2.R2_LONG, "tf32", None, 300),
     ],
 )
-def test_precision_rate_and_epochs(variant, precision, rate, epochs):
-    config = variant.config()
-    assert (config.precision, config.rate, config.epochs) == (precision, rate, epochs)
+def test_precision_rate_and_epochs(name, precision, rate, epochs):
+    run = config(name)
+    assert (run.precision, run.rate, run.epochs) == (precision, rate, epochs)
 
 
 def test_runs_of_the_defaults_differ_in_one_thing_each():
-    runs = {run.name: run.config() for run in q2.defaults_for_epochs()}
+    runs = {name: config(name) for name in q2.run_names() if "/epochs-" in name}
     assert len(runs) == 4 * 2 + 2 + 2 * 5 * 2
     plain = runs["single/r2/distance/G2N2/defaults/epochs-20"]
     assert (plain.recipe, plain.preset, plain.epochs, plain.width) == ("modern", None, 20, 64)
@@ -96,14 +103,14 @@ def test_equal_time_gives_a_slower_network_fewer_epochs(tmp_path):
     assert epochs_in_equal_time(1, 7.0) == 1
     job = Job(tmp_path, tmp_path / "results")
     with pytest.raises(DataError, match="g2n2-paper q2 --only speed/single/distance"):
-        equal_time_epochs(single("r2").config(), job, "speed/single/distance")
+        equal_time_epochs(config(single("r2")), job, "speed/single/distance")
     path = record_path(job.results, "q2", "speed/single/distance", 0)
     metrics = {"PPGN / G2N2": 1.5}
     CellRecord("q2", "speed/single/distance", 0, 2, "networks", metrics, {}, {}, {}, 1.0).write(
         job.results
     )
     assert path.is_file()
-    assert equal_time_epochs(single("r2").config(), job, "speed/single/distance") == 40
+    assert equal_time_epochs(config(single("r2")), job, "speed/single/distance") == 40
 
 
 def test_epochs_decided_at_the_start_stay_decided(tmp_path, monkeypatch):
@@ -112,7 +119,7 @@ def test_epochs_decided_at_the_start_stay_decided(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(runs, "_measure_run", lambda config, *_: seen.append(config.epochs))
     answers = iter([7, 9])
-    cell = training_cell("q2", "x", single("r2").config(), epochs=lambda *_: next(answers))
+    cell = training_cell("q2", "x", config(single("r2")), epochs=lambda *_: next(answers))
     for _ in range(2):
         cell.run(Job(tmp_path))
     assert seen == [7, 7]

@@ -30,7 +30,7 @@ from g2n2_paper.runner import (
 
 
 def measured(value: float = 1.0) -> Measurement:
-    return Measurement(3, "parts", {"value": value}, {"width": 8}, {"made up": "abc"})
+    return Measurement(3, "parts", {"value": value}, {"made up": "abc"})
 
 
 def cell(name: str = "a", run=lambda job: measured(), **options) -> Cell:

@@ -12,21 +12,29 @@ import pandas as pd
 
 from g2n2.errors import DataError
 
-from .. import errica
-from ..beyond import BEYOND_COUNTS
 from ..brec import BEYOND, TRAINED
+from ..classes import ACCURACY, DEVIATION, EPOCHS
 from ..contenders import BOUND, CONTENDERS, MARKED, PAIRS, PPGN_ALIKE, SEPARATED, Contender
+from ..counting import BEYOND_COUNTS, COUNTS, MERGED, NORMALISED, OTHER
 from ..graph8c import MERGED_AT_RANDOM
 from ..molecule_sets import SETS as MOLECULE_SETS
 from ..molecule_sets import MoleculeSet
 from ..molecules import CONTENDERS as ON_MOLECULES
 from ..molecules import CPU, GPU
 from ..molecules import SEEDS as MOLECULE_SEEDS
-from ..power import ACCURACY, COUNTS, DEVIATION, EPOCHS, MERGED, NORMALISED, OTHER
 from ..q1 import GRAMMARS
-from ..q2 import Epochs
+from ..q2 import EPOCHS as QM9_EPOCHS
 from ..q3 import EPOCHS as TU_EPOCHS
-from ..q3 import GIN, MODELS, SETS, STATISTICS, VARIANTS
+from ..q3 import (
+    ERRICA_ACCURACY,
+    ERRICA_DEVIATION,
+    ERRICA_SETS,
+    GIN,
+    MODELS,
+    SETS,
+    STATISTICS,
+    VARIANTS,
+)
 from ..q4 import BEST, MEDIAN, NETWORKS, WORST
 from ..record import EARLIER, CellRecord
 from . import tu
@@ -126,7 +134,7 @@ class Entries(Tables):
         for label, target in self.targets().items():
             rows[label] = target, ""
             if target == "r2":
-                rows[f"{label}, {Epochs().long} epochs"] = target, "/long"
+                rows[f"{label}, {QM9_EPOCHS['long']} epochs"] = target, "/long"
                 rows[f"{label}, less its extent"] = target, "/extent"
         return rows
 
@@ -205,11 +213,11 @@ class Entries(Tables):
 
     def errica_sets(self) -> dict[str, str]:
         """The sets that were run by Errica's splits."""
-        ran = [n for n in errica.SETS if self.results.of("q3", f"errica/{n}/G2N2")]
+        ran = [n for n in ERRICA_SETS if self.results.of("q3", f"errica/{n}/G2N2")]
         return {name: name for name in ran}
 
     def errica_accuracy(self, name: str) -> TableEntry:
-        cell, metrics = f"errica/{name}/G2N2", (errica.ACCURACY, errica.DEVIATION)
+        cell, metrics = f"errica/{name}/G2N2", (ERRICA_ACCURACY.format("test"), ERRICA_DEVIATION)
         return entry(self.results.over_folds("q3", cell, *metrics), 1)
 
     def errica_seeds(self, name: str) -> str:

@@ -11,14 +11,13 @@ from g2n2 import GrammarGNN
 from g2n2.data.graph_set import Target, plain_graphs
 from g2n2.graphs.families import rook_graph, shrikhande_graph
 from g2n2.power.suites import Suite
-from g2n2_paper import power, written_counts
-from g2n2_paper.beyond import BEYOND_COUNTS, beyond_counts
-from g2n2_paper.calibrated_classes import ClassTraining, calibrated_cell
+from g2n2_paper import counting
+from g2n2_paper.classes import ClassTraining, calibrated_cell
 from g2n2_paper.contenders import MARKED
+from g2n2_paper.counting import BEYOND_COUNTS, NORMALISED, WRITTEN, beyond_counts, written_cell
 from g2n2_paper.marked_layers import STARTS, separated_by_layer
 from g2n2_paper.power import cells
 from g2n2_paper.runner import Job
-from g2n2_paper.written_counts import AFTER, BEFORE, WRITTEN, written_cell
 
 INDUCED = {
     "K4": nx.complete_graph(4),
@@ -69,25 +68,25 @@ def test_written_counts_are_exact_and_stay_so(count, monkeypatch, tmp_path):
         columns=(Target(count, unit="count"),),
         splits={"train": np.arange(3), "test": np.arange(1, 4)},
     )
-    monkeypatch.setattr(written_counts, "beyond_graphs", lambda data: few)
+    monkeypatch.setattr(counting, "beyond_graphs", lambda data: few)
     found = written_cell(count, epochs=2).run(Job(tmp_path, device="cpu"))
     assert found.done == 2
     assert few.targets.all()
-    names = (BEFORE.format(count), AFTER.format(count), "gradient")
+    name = NORMALISED.format(count)
+    names = (f"{name}, written", f"{name}, trained", "gradient")
     assert [found.metrics[name] for name in names] == [0.0, 0.0, 0.0]
     # the same weights, judged by another count: nothing is 0 any more
     others = replace(few, targets=few.targets + 1.0)
-    monkeypatch.setattr(written_counts, "beyond_graphs", lambda data: others)
+    monkeypatch.setattr(counting, "beyond_graphs", lambda data: others)
     wrong = written_cell(count, epochs=1).run(Job(tmp_path, device="cpu"))
     assert all(wrong.metrics[name] for name in names)
 
 
-def test_classes_are_learned_from_a_calibrated_start(monkeypatch, tmp_path):
+def test_classes_are_learned_from_a_calibrated_start(tmp_path):
     """Two graphs that 3-WL merges; relabelings that were not trained on are recognised."""
     suite = Suite("sr25", (rook_graph(4), shrikhande_graph()), ((0, 1),))
-    monkeypatch.setattr(power, "class_suite", lambda name, data: suite)
     small = replace(MARKED["G2N2Σ-3"], width=4)
-    cell = calibrated_cell("sr25", small, ClassTraining(copies=1, test_copies=2))
+    cell = calibrated_cell("sr25", small, ClassTraining(copies=1, test_copies=2), suite)
     found = cell.run(Job(tmp_path, device="cpu"))
     assert found.metrics["test accuracy (%)"] == 100.0
     assert found.metrics["exact bound"] == found.metrics["pairs"] == 1
