@@ -98,5 +98,6 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
     assert "WARNING" not in built.stderr
     pages = [*tmp_path.rglob("*.html"), *tmp_path.rglob("*.css")]
     assert len(pages) > 20
+    assert "∖ {M⊙M}" in (tmp_path / "results.html").read_text("utf-8"), "braces are lost in tables"
     fetched = {page.name: OUTSIDE.findall(page.read_text("utf-8")) for page in pages}
     assert not {name: found for name, found in fetched.items() if found}
