@@ -235,10 +235,7 @@ def make(folder: Path) -> None:
         "tu zip/DS.zip", zipped([(f"DS/DS_{name}.txt", text.encode()) for name, text in TU.items()])
     )
     put("npz/graphs.npz", _arrays())
-    put(
-        "xlsx/table.xlsx",
-        zipped([("xl/workbook.xml", b"<workbook/>"), ("[Content_Types].xml", b"")]),
-    )
+    put("xlsx/table.xlsx", _workbook())
     put("pickle/model.pt", pickle.dumps(_Mark()))
     put("settings/settings.toml", TOML)
     put("settings/sweep.toml", SWEEP)
@@ -299,6 +296,16 @@ def _molecules(folder: Path) -> None:
         blocks.append(f"{Chem.MolToMolBlock(molecule)}>  <logp>\n{at / 2}\n\n$$$$\n")
     _put(folder, "sdf/molecules.sdf", "".join(blocks))
     _put(folder, "mol/a.mol", blocks[3].partition(">  <")[0])
+
+
+def _workbook() -> bytes:
+    import openpyxl
+
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    for row in TABLE.splitlines():
+        book.active.append(row.split(","))
+    book.save(content)
+    return content.getvalue()
 
 
 def _arrays() -> bytes:
@@ -471,9 +478,7 @@ def formats(seeds: Path) -> list[Format]:
         Format("npz", "npz", {"graphs.npz": NPZ}, _graphs("graphs.npz")),
         Format("TU folder", "tu", {f"DS_{name}.txt": TEXT for name in TU}, _graphs(".")),
         Format("TU zip", "tu zip", {"DS.zip": ARCHIVE}, _graphs("DS.zip")),
-        Format(
-            "XLSX (refused)", "xlsx", {"table.xlsx": ARCHIVE}, _refused("table.xlsx"), share=0.2
-        ),
+        Format("XLSX", "xlsx", {"table.xlsx": ARCHIVE}, _graphs("table.xlsx"), share=0.5),
         Format(
             "pickle (refused)", "pickle", {"model.pt": in_bytes}, _refused("model.pt"), share=0.5
         ),

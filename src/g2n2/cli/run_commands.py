@@ -288,7 +288,11 @@ def _say_notes(trained: TrainedRun, interval: float) -> None:
 
 def check_out(out: Path, *sources: str) -> None:
     """Refuse, before the work, an output that cannot be written or that would overwrite inputs."""
+    from ..data.readers.workbooks import is_workbook
+
     check_output(out)
+    if is_workbook(out.name):
+        raise DataError(f"{out} is to be CSV, which Excel opens: give --out the ending .csv")
     for source in map(Path, sources):
         if os.path.exists(out) and os.path.exists(source) and out.samefile(source):
             raise DataError(

@@ -45,6 +45,12 @@ def read_zip(
         return {info.filename: archive.read(info) for info in chosen}
 
 
+def check_zip(path: Path) -> None:
+    """Refuse a zip file that another library is to read, where `read_zip` would refuse it."""
+    with _opened(path, ""):
+        pass
+
+
 def read_npz(source: Path | bytes, *, name: str = "") -> dict[str, NDArray[Any]]:
     """Read every array of an npz file, or of its content, without pickle."""
     arrays = {}

@@ -26,6 +26,7 @@ from .readers.molecule_files import is_molecule_file, open_molecule_files
 from .readers.molecules import MoleculeFile, fragment_notes, parse_records, read_smiles_list
 from .readers.objects import is_networkx, is_pyg, read_matrices, read_networkx, read_pyg
 from .readers.tables import open_table
+from .readers.workbooks import is_workbook
 from .tu import is_tu_folder, load_tu
 
 Reader = Callable[[Options], GraphSet | MoleculeFile]
@@ -46,7 +47,7 @@ _OPTIONS_OF = {
 }
 # What is not read, and how pandas makes a CSV file of it.
 _PANDAS = {
-    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "read_excel"),
+    **dict.fromkeys((".xls", ".xlsb", ".ods"), "read_excel"),
     **{".parquet": "read_parquet", ".feather": "read_feather", ".jsonl": "read_json"},
 }
 
@@ -78,10 +79,10 @@ def read_graphs(
     (2, [5, 3])
 
     Args:
-        source: A CSV with a SMILES column, a `.smi`, SDF, XYZ, graph6 or `.npz` file, an edge-list
-            CSV, a TU folder or zip, a folder of SDF or XYZ files; a list of PyG `Data`, of
-            networkx graphs, of SMILES (`smiles:CCO`), or of anything `g2n2.graphs.adjacency`
-            takes. The modules in `g2n2.data.readers` state each layout.
+        source: A CSV or Excel file with a SMILES column, a `.smi`, SDF, XYZ, graph6 or `.npz`
+            file, an edge-list CSV, a TU folder or zip, a folder of SDF or XYZ files; a list of PyG
+            `Data`, of networkx graphs, of SMILES (`smiles:CCO`), or of anything
+            `g2n2.graphs.adjacency` takes. The modules in `g2n2.data.readers` state each layout.
         target: What to predict, by name. None takes every column of numbers that is no id and no
             split; () reads no targets.
         task: What the targets are; None infers it for each.
@@ -178,10 +179,10 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
         return "an npz file", partial(read_npz_graphs, path)
     if ending.endswith((".g6", ".graph6")):
         return "graph6", partial(read_graph6, path)
-    of_text = ending.endswith((".csv", ".tsv", ".txt"))
-    if of_text or ending.endswith((".smi", ".smiles")):
+    of_cells = ending.endswith((".csv", ".tsv", ".txt")) or is_workbook(path.name)
+    if of_cells or ending.endswith((".smi", ".smiles")):
         file = open_table(path)
-        if of_text and options.smiles is None and file.header().is_edge_list():
+        if of_cells and options.smiles is None and file.header().is_edge_list():
             return "an edge list", partial(read_edge_lists, path)
         return "molecules in a table", partial(MoleculeFile.of_table, file)
     if is_molecule_file(path):
@@ -194,9 +195,9 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
                 f"pandas.{reader}(path).to_csv('data.csv', index=False)"
             )
     raise DataError(
-        f"{str(path)!r} has no known ending; expected CSV with SMILES, .smi, .sdf, .mol, .xyz, "
-        ".g6, .npz, an edge-list CSV (graph, source, target), a TU folder or zip, or a folder of "
-        ".sdf or .xyz files"
+        f"{str(path)!r} has no known ending; expected CSV or .xlsx with SMILES, .smi, .sdf, .mol, "
+        ".xyz, .g6, .npz, an edge-list CSV (graph, source, target), a TU folder or zip, or a "
+        "folder of .sdf or .xyz files"
     )
 
 

@@ -424,7 +424,8 @@ class MoleculeFile:
             f"{table.places[row]}{f' ({names[row]})' if self.naming else ''}: {why}"
             for row, why in parsed.unread.items()
         ]
-        notes = [f"Column {self.smiles} gives the molecules."] if self.smiles else []
+        notes = [*self.file.notes]
+        notes += [f"Column {self.smiles} gives the molecules."] if self.smiles else []
         notes += settle_bad_records(bad, len(table), table.name, options.on_bad)
         if any(isinstance(record, MoleculeRecord) and record.atoms for record in records):
             notes.append("Bonds are found from the distances between atoms.")

@@ -1,4 +1,7 @@
-"""CSV and `.smi` files as tables of text, checked row by row; other modules interpret the cells."""
+"""CSV, Excel and `.smi` files as tables of text, checked row by row.
+
+Other modules interpret the cells.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from typing import Any, NamedTuple
 from ...errors import DataError
 from ...graphs.text import DECIMAL_COMMA
 from ...input_files import open_text, require_readable_at_once
+from .workbooks import is_workbook, sheet_cells, sheet_notes
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "molecule", "mol")
@@ -87,6 +91,7 @@ class RecordFile(NamedTuple):
     name: str  # the file, as the user wrote it
     columns: tuple[str, ...]  # names of the columns
     rows: Callable[[], Iterator[tuple[str, list[str], Any]]]  # place, cells and record of each
+    notes: tuple[str, ...] = ()  # what the user should know of it
 
     def header(self) -> Table:
         """The columns alone."""
@@ -109,7 +114,7 @@ class RecordFile(NamedTuple):
 
 
 def read_table(path: str | Path) -> Table:
-    """Read a whole CSV or `.smi` file."""
+    """Read a whole CSV, Excel or `.smi` file."""
     return open_table(path).read()
 
 
@@ -119,14 +124,22 @@ def open_table(path: str | Path) -> RecordFile:
     if name.lower().removesuffix(".gz").endswith((".smi", ".smiles")):
         columns = ("smiles", "name")[: min(len(cells) for _, cells, _ in _smi_rows(name, 2))]
         return RecordFile(name, columns, partial(_smi_rows, name, len(columns)))
+    if is_workbook(name):
+        read, place, notes = partial(sheet_cells, name), "row", sheet_notes(name)
+    else:
+        read, place, notes = partial(_csv_cells, name, _separator(name)), "line", ()
+    header = next(read(), (0, []))[1]
+    _check_header(name, header)
+    rows = partial(_checked_rows, name, place, len(header), read)
+    return RecordFile(name, tuple(header), rows, notes)
+
+
+def _separator(name: str) -> str:
     with open_text(name, newline="") as lines:
         head = lines.readline()
     separator = max((",", ";", "\t"), key=head.count)
-    if separator not in head and "|" in head:  # last, as |x| may be part of a name
-        separator = "|"
-    header = next(_csv_cells(name, separator), (0, []))[1]
-    _check_header(name, header)
-    return RecordFile(name, tuple(header), partial(_csv_rows, name, separator, len(header)))
+    # a bar comes last, as |x| may be part of a name
+    return "|" if separator not in head and "|" in head else separator
 
 
 def _csv_cells(name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -143,19 +156,22 @@ def _csv_cells(name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
             ) from error
 
 
-def _csv_rows(name: str, separator: str, width: int) -> Iterator[tuple[str, list[str], None]]:
-    empty, rows = True, _csv_cells(name, separator)
+def _checked_rows(
+    name: str, place: str, width: int, read: Callable[[], Iterator[tuple[int, list[str]]]]
+) -> Iterator[tuple[str, list[str], None]]:
+    empty, rows = True, read()
     next(rows)
-    for line, cells in rows:
+    for number, cells in rows:
         if not any(cells):
             continue
         if len(cells) != width:
+            quotes = "; put text that holds a separator in quotes" if place == "line" else ""
             raise DataError(
-                f"{name}, line {line}: got {len(cells)} cells, expected {width} as in the header; "
-                "put text that holds a separator in quotes"
+                f"{name}, {place} {number}: got {len(cells)} cells, expected {width} as in the "
+                f"header{quotes}"
             )
         empty = False
-        yield f"line {line}", cells, None
+        yield f"{place} {number}", cells, None
     if empty:
         raise DataError(f"{name} has a header and no row; expected one row per record")
 
