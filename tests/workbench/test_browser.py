@@ -77,7 +77,7 @@ def opened(context, address):
         page = context.new_page()
         page.goto(f"{address}/?{query}")
         if wait:
-            page.wait_for_selector("#r-reduced .rule")
+            page.wait_for_selector("#r-exhaustive .rule")
         return page
 
     return open_page
@@ -217,7 +217,7 @@ def test_the_permalink_restores_the_state(opened):
     before = shown()
     assert before["language"] == "PPGN"
     page.reload()
-    page.wait_for_selector("#r-reduced .rule")
+    page.wait_for_selector("#r-exhaustive .rule")
     assert shown() == before
 
 

@@ -69,3 +69,5 @@ def test_size_is_limited():
 def test_ticks_become_text():
     assert fragment_text(read_language("diag 1 ᵀ ·").operations) == "L1"
     assert fragment_text(frozenset({"hadamard", "matmul"})) == "· ⊙"
+    assert fragment_text(read_language("L3 Σ_S").operations) == "L3Σ"
+    assert fragment_text(read_language("L3 Σ").operations) == "· ᵀ 1 diag ⊙ Σ_S Σ_V Σ_M"

@@ -71,4 +71,6 @@ def test_another_file_is_named_as_what_it_is_not(tmp_path):
     for name in ("notes.txt", "odd.json", "odd.safetensors"):
         report = inspect_file(str(path), name, quiet)
         assert not report.holds
-        assert name in report.verdict
+        assert report.name == name
+        assert report.verdict.startswith("is ")
+        assert str(tmp_path) not in report.verdict

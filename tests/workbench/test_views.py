@@ -55,6 +55,12 @@ def test_rules_are_struck_out_step_by_step(chain):
         assert html.count("data-rule=") == 19
 
 
+def test_a_grammar_that_keeps_all_its_rules_is_shown_once():
+    chain = derive_chain(read_language("PPGN").grammar, lambda share, text: None)
+    assert "MM" in views.exhaustive(chain, 0)
+    assert views.reduced(chain) == ""
+
+
 def test_a_rule_has_its_obligations_its_box_and_its_share(chain):
     made = plan(chain.reduced, 29, 64, 3)
     drawing, shares = views.lit_drawing(made), views.network(made, 29)

@@ -100,8 +100,8 @@ def inside(grammar: Grammar) -> Grammar:
             _refuse_lifted(grammar, rule, scope)
         elif rule.head.plain != S or not _sums_scalars(rule.body, rule.head.scope, scope):
             raise LoweringError(
-                f"{rule} stands outside its marks, and networks sum over marks at the end alone; "
-                "leave out the rules outside, as in r-G_L3Σ"
+                f"{rule} stands outside the marks, and networks sum over marks only at the end; "
+                "leave out the rules outside the marks, as r-G_L3Σ does"
             )
         elif (sentence := _innermost(rule.body)) is not None:
             sentences.append(Rule(S, sentence).plain)

@@ -183,13 +183,13 @@ OPERATIONS: Final = OperationTable(
             "f_M", "f_M", "ab->ab", (), "function on a matrix", kind="pointwise", sorts=(M,)
         ),
         Operation(
-            "mark_S", "Σ_S", "ab->ab", (), "sum of a scalar over marks", kind="binder", sorts=(S,)
+            "mark_S", "Σ_S", "ab->ab", (), "scalars over marks", kind="binder", sorts=(S,)
         ),
         Operation(
-            "mark_V", "Σ_V", "ab->ab", (), "sum of a vector over marks", kind="binder", sorts=(V, R)
+            "mark_V", "Σ_V", "ab->ab", (), "vectors over marks", kind="binder", sorts=(V, R)
         ),
         Operation(
-            "mark_M", "Σ_M", "ab->ab", (), "sum of a matrix over marks", kind="binder", sorts=(M,)
+            "mark_M", "Σ_M", "ab->ab", (), "matrices over marks", kind="binder", sorts=(M,)
         ),
     )
 )  # fmt: skip

@@ -19,7 +19,7 @@ class FileReport:
         name: Of the file.
         kind: `certificate`, `network`, or empty where it is neither.
         holds: Whether the checker accepts it, or the checksum fits; False where it is neither.
-        verdict: That in words.
+        verdict: That in words, to be read after the name.
         language: The text of its grammar, to go on with; empty where there is none.
         details: More lines: claims, or the plan.
         layers: Of a network, else 0.
@@ -46,10 +46,10 @@ def inspect_file(path: str, name: str, report: Report) -> FileReport:
             report(0.2, "loading the network")
             return _network(path, name)
     except G2N2Error as fault:
-        text = str(fault).split("\n")[0].replace(path, name)
+        text = str(fault).split("\n")[0].removeprefix(f"{path} ").replace(path, name)
         return FileReport(name, "", False, text)
-    text = "drop a certificate (.json) or a network (.safetensors)"
-    return FileReport(name, "", False, f"{name} is neither: {text}")
+    text = "is neither a certificate (.json) nor a network (.safetensors)"
+    return FileReport(name, "", False, text)
 
 
 def _certificate(path: Path, name: str) -> FileReport:

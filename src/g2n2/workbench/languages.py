@@ -75,8 +75,8 @@ def read_language(text: str) -> Language | Fault:
 
 
 def fragment_text(operations: frozenset[str]) -> str:
-    """What stands in the text for ticked operations: `L3`, or their symbols."""
-    for name in ("L1", "L3"):
+    """What stands in the text for ticked operations: `L3`, `L3Σ`, or their symbols."""
+    for name in ("L1", "L3", "L3Σ"):
         if Fragment(name).operations == operations:
             return name
     return " ".join(op.symbol for name, op in OPERATIONS.items() if name in operations)

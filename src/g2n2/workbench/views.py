@@ -98,11 +98,12 @@ def exhaustive(chain: DerivedChain, step: int) -> str:
 
 
 def reduced(chain: DerivedChain) -> str:
-    """The reduced grammar."""
+    """The reduced grammar; nothing where no rule goes, as it would be the same again."""
     added = set(chain.added)
+    if not chain.removals and not added:
+        return ""
     body = _grammar(chain.reduced, lambda rule: "added" if rule in added else "")
-    title = "Reduced" if chain.removals or added else "No rule removed"
-    return _heading(title, chain.reduced.name, _size(chain.reduced), chain) + body
+    return _heading("Reduced", chain.reduced.name, _size(chain.reduced), chain) + body
 
 
 def _size(grammar: Grammar) -> str:
@@ -342,7 +343,10 @@ def power(words: Verdict | None, net: Verdict | None, layers: int) -> str:
     )
     more = "".join(f"<li>{escape(note[:1].upper() + note[1:])}</li>" for note in notes)
     notes_html = (
-        f'<details class="notes"><summary>Notes</summary><ul>{more}</ul></details>' if more else ""
+        f'<details class="notes"{"" if rows else " open"}><summary>Notes</summary>'
+        f"<ul>{more}</ul></details>"
+        if more
+        else ""
     )
     return (power_ladder(places) if places else "") + table + notes_html
 

@@ -107,6 +107,7 @@ const workbench = (() => {
       ? `line ${before.length}, character ${before.at(-1).length + 1}`
       : `character ${fault.start + 1}`;
     by("fault").textContent = text ? `${where}: ${fault.message}` : fault.message;
+    if (document.activeElement === area) by("fault").scrollIntoView({ block: "nearest" });
     backdrop.scrollTop = area.scrollTop;
   }
 
