@@ -81,6 +81,11 @@ def test_what_is_unlike_the_training_molecules_is_said(trained: Path, tmp_path: 
     assert "CCS" not in texts
     assert texts.count("(see its note)") == 1
     assert "no graph to explain" in explain(trained, "--smiles", "CCS", *words)
+    unseen = explain(trained, "--smiles", f"{30 * 'O'}S", "--smiles", "CCO", *words)
+    assert "S was never seen" in unseen
+    assert "predicted, in training" not in unseen, "nothing is predicted"
+    large = explain(trained, "--smiles", 30 * "O", *words)
+    assert "predicted, in training" in large
 
 
 def test_an_element_without_a_feature_keeps_its_symbol(trained: Path, tmp_path: Path) -> None:
@@ -124,6 +129,10 @@ def test_hydrogens_count_with_their_atom_and_it_is_said(tmp_path: Path) -> None:
     assert shown is not None, done.output
     assert float(shown[1].replace("−", "-")) == pytest.approx(oxygen, rel=0.01)
     assert "atom H" not in done.output
+    out = ["--out", str(tmp_path / "few.csv")]
+    few = CliRunner().invoke(app, [w.replace("CO", "C") for w in words] + out)
+    assert "atom C0" in few.output
+    assert "atom H" not in few.output
     CliRunner().invoke(app, [*words, "--out", str(tmp_path / "why.svg")])
     root = ElementTree.fromstring((tmp_path / "why.svg").read_bytes())
     text = " ".join(element.text or "" for element in root.iter())

@@ -50,6 +50,16 @@ def test_the_estimate_is_within_twice_of_what_a_pass_takes() -> None:
     assert 0.5 < ratio("r-G_L3", "modern", "cpu", "train", "200") < 2
 
 
+def test_marks_drawn_in_training_are_those_whose_copies_count() -> None:
+    one, drawn, every = (
+        GrammarGNN("r-G_L3Σ", width=8, layers=1, marks=marks) for marks in (1, 4, "all")
+    )
+    least, some, most = (memory_budget.estimate(model, 2, 16) for model in (one, drawn, every))
+    assert (some, most) == (4 * least, 16 * least)
+    asleep = [memory_budget.estimate(model, 2, 16, training=False) for model in (drawn, every)]
+    assert asleep[0] == asleep[1], "all are marked in predictions"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from g2n2 import train
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
 from g2n2.nn.files import load
+from g2n2.nn.model import GrammarGNN
 from g2n2.training.config import RunConfig
-from g2n2.training.fine_tuning import Start
+from g2n2.training.fine_tuning import Start, freeze
 from g2n2.training.run import Run
 from g2n2.training.session import Watch, train_config
 from g2n2.training.setup import prepare
@@ -67,9 +68,9 @@ def test_before_the_first_step_it_predicts_what_the_trained_network_does(trained
     expected = trained.predict(graphs.select(np.arange(0, len(graphs), 2))).predicted[:, 1:]
     assert outputs(model, config, parts) == pytest.approx(expected, rel=1e-4, abs=1e-5)
     assert "new" in " ".join(sentences)
-    assert "No column is known" not in " ".join(sentences)
-    strange = prepare(config, replace(turned, node_names=("x", "y", "z")))
-    assert "which was trained on a, b" in start.network(config, strange)[1][2]
+    strange = prepare(config, replace(turned, node_names=("x", "y", "z"), edge_names=("e",)))
+    with pytest.raises(DataError, match=r"no input column of small is known .* on a, b"):
+        start.network(config, strange)
     with pytest.raises(DataError, match="freeze would keep their weights at 0"):
         start.network(replace(config, freeze=1), parts)
 
@@ -94,6 +95,30 @@ def test_frozen_layers_stay_and_the_others_learn(trained: Run, tmp_path: Path) -
     assert not moved & frozen
     assert any(name.startswith("layers.1.") for name in moved)
     assert any(name.startswith("readout.") for name in moved)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_layers_before_the_marks_are_the_first_that_are_frozen(count: int) -> None:
+    model = GrammarGNN("r-G_L3Σ", node_features=2, width=4, layers=2, trunk=1)
+    freeze(model, count)
+    first = ["trunk_embeddings.", "trunk.0.", "layers.0.", "layers.1."][: 1 + count]
+    expected = {*first, *(["embeddings."] if count > 1 else [])}
+    frozen = {name for name, weight in model.named_parameters() if not weight.requires_grad}
+    assert frozen == {n for n, _ in model.named_parameters() if n.startswith(tuple(expected))}
+    with pytest.raises(DataError, match="freeze is 4, and the network has 3 layers"):
+        freeze(model, 4)
+
+
+def test_hydrogens_are_asked_for_where_the_file_is_of_molecules(tmp_path: Path) -> None:
+    start = Start.find("qm9")
+    (tmp_path / "edges.csv").write_text("graph,source,target\na,0,1\n")
+    (tmp_path / "mine.csv").write_text("smiles,y\nCCO,1\n")
+    edges, molecules = (
+        start.settings(RunConfig(str(tmp_path / name), start="qm9")).options
+        for name in ("edges.csv", "mine.csv")
+    )
+    assert edges == {}
+    assert molecules == {"hydrogens": True}
 
 
 def test_other_targets_get_a_new_head_on_the_trained_body(trained: Run) -> None:

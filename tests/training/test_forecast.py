@@ -39,6 +39,18 @@ def test_more_epochs_take_longer(monkeypatch):
     assert 1.8 < twice / once < 2
 
 
+def test_predictions_on_all_marks_take_longer_than_steps_on_drawn_ones(monkeypatch):
+    monkeypatch.setattr(display, "step_seconds", lambda *_: 1.0)
+    parts = prepare(RunConfig("small"), small_set())
+    every, drawn = (
+        forecast(with_rules(RunConfig("small", grammar="r-G_L3Σ", marks=marks, **SETTINGS)), parts)
+        for marks in ("all", "2")
+    )
+    copies = parts.graphs.select(parts.splits["train"]).sizes.mean() / 2
+    # 8 graphs a second: 2 epochs of 48, then a third for 2 of 6 to validate and all 60 at the end.
+    assert drawn - every == pytest.approx((copies - 1) * (12 + 60) / 8 / 3)
+
+
 def test_a_cheaper_grammar_is_named_where_it_is_much_cheaper(monkeypatch):
     # A second a graph: 2 epochs of 48, and a third of it for 2 of 6 to validate and all 60 at the end.
     steps = {"r-G_L3": 8.0, "r-G_L1": 6.0}

@@ -152,16 +152,16 @@ class ExplainedGraph:
     def largest(self) -> list[tuple[str, float]]:
         """Atoms and bonds, or nodes and edges, with what they add, the largest first.
 
-        A hydrogen counts with the atom it is on.
+        A hydrogen counts with the atom it is on. What adds nothing is left out.
         """
         one = self.found.folded(self.symbols) if self.symbols else self.found
         atom, bond = ("atom", "bond") if self.symbols else ("node", "edge")
         names = [f"{symbol}{k}" for k, symbol in enumerate(self.symbols)]
         names = names or [str(k) for k in range(len(one.nodes))]
-        parts = [(f"{atom} {names[k]}", float(x)) for k, x in enumerate(one.nodes)]
-        for (a, b), x in zip(one.ends.T.tolist(), one.edges, strict=True):
-            parts.append((f"{bond} {names[a]}–{names[b]}", float(x)))
-        return sorted(parts, key=lambda part: -abs(part[1]))
+        parts = [(f"{atom} {names[k]}", x) for k, x in enumerate(one.nodes.tolist())]
+        for (a, b), x in zip(one.ends.T.tolist(), one.edges.tolist(), strict=True):
+            parts.append((f"{bond} {names[a]}–{names[b]}", x))
+        return sorted((part for part in parts if part[1]), key=lambda part: -abs(part[1]))
 
 
 def _symbols(graphs: GraphSet, number: int) -> list[str]:

@@ -166,6 +166,13 @@ def read_whole(path: Path, graphs: GraphSet | MoleculeFile) -> GraphSet:
     return replace(graphs, source={**source, **graphs.source})
 
 
+def holds_molecules(source: str, options: Mapping[str, Any]) -> bool:
+    """Whether a source is a file or folder of molecules."""
+    if not (os.path.isfile(source) or os.path.isdir(source)):
+        return False
+    return "molecule" in _recognise(Path(source), reading_options(options))[0]
+
+
 def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
     ending = path.name.lower().removesuffix(".gz")
     if path.is_dir():

@@ -106,8 +106,9 @@ def estimate(
     """
     plan, trunk = model.plan, 0
     if plan.marks:  # copies are computed some at a time
-        copies = count * nodes ** len(plan.marks.names)
-        before = NetworkCost(plan, count, nodes).trunk
+        of_graphs = NetworkCost(plan, count, nodes)
+        copies = of_graphs.graphs if training else count * nodes ** len(plan.marks.names)
+        before = of_graphs.trunk
         trunk = before.activation_bytes(bytes_each) if before is not None else 0
         plan, count = replace(plan, marks=None), min(copies, copies_at_once(model, nodes))
     cost = NetworkCost(plan, count, nodes)

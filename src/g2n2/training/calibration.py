@@ -155,14 +155,18 @@ class Calibration:
         return np.where(values < 0.5, np.minimum(calibrated, below), np.maximum(calibrated, 0.5))
 
     def notes(self, outcome: Outcome) -> list[str]:
-        """For each row how it is unlike the training graphs; empty if it is not."""
+        """For each row how it is unlike the training graphs; empty if it is not.
+
+        Predicted values count only where they are given: not for unseen elements.
+        """
         of_graph = self.training.notes(outcome.graphs)
         phrases = [list(of_graph[graph]) for graph in outcome.owners]
         for index, (low, high) in enumerate(self.predictions):
             values, slack = outcome.predicted[:, index], SLACK * (high - low)
             column = outcome.task.columns[index]
             unit = f" {column.unit}" if column.unit else ""
-            for row in np.flatnonzero(~((values >= low - slack) & (values <= high + slack))):
+            outside = ~((values >= low - slack) & (values <= high + slack))
+            for row in np.flatnonzero(outside & ~outcome.unseen):
                 phrases[row].append(
                     f"{column.name} {values[row]:.4g}{unit} predicted, in training "
                     f"{spread((low, high))}"

@@ -180,7 +180,8 @@ class RunConfig:
         baseline: A network that is no grammar (GIN, GCN, ChebNet, PPGN …) in place of the grammar.
         start: What to start from: a run folder, a network's file, or the name of a network that
             comes with g2n2 (`qm9`). It decides the network.
-        freeze: So many of its first layers, and the embedding before them, stay as they are.
+        freeze: So many of its first layers, those of a trunk first, and the embedding before them
+            stay as they are.
         preset: What the grammar does not determine: `modern`, `paper`, `official` or `ppgn`.
         width: Channels of every memory; by default, as `batch` and `epochs`, what suits the device
             and the number of training graphs.

@@ -17,6 +17,7 @@ from torch import nn
 
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network
+from ..compiler.marks import marks_named
 from ..data.batch import LARGE
 from ..data.batching import epoch_batches
 from ..described import counted, shown_number
@@ -77,8 +78,9 @@ class Display(AbstractContextManager["Display"]):
             self._point(sentence)
         weights = sum(p.numel() for p in model.parameters())
         name = config.baseline or f"The network of {config.grammar} (preset {recipe.preset})"
+        trunk = f", and {config.trunk} before the marks" if config.trunk else ""
         self._point(
-            f"{name} has {counted(config.layers, 'layer')} of width {recipe.width}: "
+            f"{name} has {counted(config.layers, 'layer')} of width {recipe.width}{trunk}: "
             f"{weights:,} weights."
         )
         if self.other is not None and isinstance(model, GrammarGNN):
@@ -223,7 +225,8 @@ def time_sentences(config: RunConfig, parts: Parts) -> list[str]:
 def forecast(config: RunConfig, parts: Parts) -> float | None:
     """Seconds of all steps, validations and the last predictions, without a time limit.
 
-    None if a step fails: the run itself says why, or goes on with smaller batches.
+    Marks that are drawn in training are all there in predictions. None if a step fails: the run
+    itself says why, or goes on with smaller batches.
     """
     recipe, splits = config.effective_recipe(), parts.splits
     sizes = parts.graphs.sizes[splits["train"]]
@@ -234,7 +237,9 @@ def forecast(config: RunConfig, parts: Parts) -> float | None:
         return None
     trained = recipe.epochs * config.passes * len(splits["train"])
     predicted = recipe.epochs * len(splits["validation"]) + sum(map(len, splits.values()))
-    return step / len(chosen) * (trained + FORWARD * predicted)
+    drawn = marks_named(config.marks)
+    copies = max(1.0, float(sizes.mean()) / drawn) if isinstance(drawn, int) else 1.0
+    return step / len(chosen) * (trained + FORWARD * copies * predicted)
 
 
 def step_seconds(config: RunConfig, parts: Parts) -> float:

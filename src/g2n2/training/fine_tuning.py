@@ -17,12 +17,13 @@ from torch import Tensor, nn
 
 from ..data.distances import distance_width
 from ..data.graph_set import GraphSet
+from ..data.reading import holds_molecules
 from ..described import counted
 from ..errors import DataError
 from ..language.sorts import Sort
 from ..nn.files import load
 from ..nn.model import GrammarGNN
-from .config import RunConfig, rules_of
+from .config import RunConfig, names_dataset, rules_of
 from .run import Run, pretrained_names, run_path
 from .run_folder import BEST
 from .setup import Parts, distance_kinds
@@ -46,9 +47,6 @@ NETWORK = (
     "context",
 )
 """Settings that the network to start from decides."""
-
-MOLECULES = (".csv", ".tsv", ".txt", ".smi", ".smiles", ".sdf", ".mol", ".xyz")
-"""Files in which hydrogens are nodes if they were in the training of the network."""
 
 Channel = tuple[str, ...]
 
@@ -103,9 +101,10 @@ class Start:
             )
         if self.run is not None and self.run.trained_on.positions:
             inherited["distance"] = self.run.config.effective_recipe().distance
-        if self.run is not None and config.dataset.lower().removesuffix(".gz").endswith(MOLECULES):
-            hydrogens = self.run.reading_of_training.get("hydrogens", False)
-            inherited["options"] = {**({"hydrogens": True} if hydrogens else {}), **config.options}
+        hydrogens = self.run is not None and self.run.reading_of_training.get("hydrogens")
+        by_path = not names_dataset(config.dataset)
+        if hydrogens and by_path and holds_molecules(config.dataset, config.options):
+            inherited["options"] = {"hydrogens": True, **config.options}
         return replace(config, **inherited)
 
     def network(self, config: RunConfig, parts: Parts) -> tuple[GrammarGNN, list[str]]:
@@ -128,6 +127,13 @@ class Start:
         sentences = []
         if mine != theirs or options["directed"] != source.options["directed"]:
             weights |= self._embeddings(model, mine, theirs)
+            known = [name[-1] for what in ("X", "E") for name in theirs[what]]
+            if known and not any({*mine[what]} & {*theirs[what]} for what in ("X", "E")):
+                raise DataError(
+                    f"no input column of {graphs.name} is known to {self.name}, which was trained "
+                    f"on {', '.join(known)}: give columns of these names, or leave out --from to "
+                    "train from the beginning"
+                )
             new = [name for what in ("X", "E") for name in mine[what] if name not in theirs[what]]
             if new and config.freeze:
                 raise DataError(
@@ -141,12 +147,6 @@ class Start:
                 if new
                 else f"Some input columns of {self.name} are not in {graphs.name}."
             )
-            if not any({*mine[what]} & {*theirs[what]} for what in ("X", "E")):
-                columns = ", ".join(name[-1] for what in ("X", "E") for name in theirs[what])
-                sentences.append(
-                    f"No column is known to {self.name}, which was trained on {columns}: give "
-                    "columns of these names, or leave out --from to train from the beginning."
-                )
         head, sentence = self._head(model, parts.scaling, task)
         fresh = model.state_dict()
         last = {id(weight) for part in _last(model) for weight in part.parameters()}
@@ -158,7 +158,11 @@ class Start:
                 f"the network of {self.name} does not fit {graphs.name}: "
                 f"{str(error).splitlines()[-1].strip()}"
             ) from None
-        frozen = f", {counted(config.freeze, 'layer')} frozen" if config.freeze else ""
+        frozen = ""
+        if config.freeze:
+            before = min(config.freeze, len(model.trunk))
+            marked = f" ({before} before the marks)" if before else ""
+            frozen = f", {counted(config.freeze, 'layer')}{marked} frozen"
         first = f"The weights start from {self.name}{frozen}; {sentence}."
         return model, [first, *sentences]
 
@@ -245,15 +249,16 @@ class Start:
 
 
 def freeze(model: nn.Module, layers: int) -> None:
-    """Keep the embedding and the first layers of a network as they are."""
+    """Keep the first layers, and the embeddings they read, as they are; a trunk is first."""
     if not layers:
         return
     assert isinstance(model, GrammarGNN), "only a network of a grammar is started from"
-    if layers > len(model.layers):
-        raise DataError(
-            f"freeze is {layers}, and the network has {counted(len(model.layers), 'layer')}"
-        )
-    frozen = [model.trunk_embeddings, model.trunk, model.embeddings, *list(model.layers)[:layers]]
+    every = [*model.trunk, *model.layers]
+    if layers > len(every):
+        raise DataError(f"freeze is {layers}, and the network has {counted(len(every), 'layer')}")
+    frozen = [model.trunk_embeddings, *every[:layers]]
+    if layers > len(model.trunk):
+        frozen.append(model.embeddings)
     for part in frozen:
         part.requires_grad_(False)
 
