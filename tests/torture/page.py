@@ -13,7 +13,7 @@ What happens to runs, files and predictions when things go wrong, as counted by 
 It starts real processes of the command line and hits them, then gives every reader and parser
 damaged input. `make torture-sample` does a part of it in two minutes and fails where anything is
 lost; it is part of what every change must pass. Everything below is written by the command
-(`tests/torture`), from [results/reliability.json](../results/reliability.json).
+(`tests/torture`), from `results/reliability.json`.
 """
 
 SURVIVED = """
