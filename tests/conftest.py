@@ -57,11 +57,17 @@ class Counted:
 def launches(monkeypatch):
     """How often each kernel has been launched, by its name."""
     pytest.importorskip("triton", reason="the kernels need triton")
-    from g2n2.ops import absolute_error, adam, gathering, sums, tiled_rules
-    from g2n2.ops.pair_mlp import kernels as pair_mlp
-    from g2n2.ops.pooling import kernels as pooling
+    from g2n2.ops import (
+        absolute_error,
+        adam,
+        gathering,
+        pair_mlp,
+        pooling,
+        selecting,
+        sums,
+        tiled_rules,
+    )
     from g2n2.ops.rule_kernels import kernels as rule_kernels
-    from g2n2.ops.selecting import kernels as selecting
 
     counts = Counter()
     families = (absolute_error, adam, pair_mlp, gathering, pooling, rule_kernels, selecting)

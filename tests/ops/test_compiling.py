@@ -19,15 +19,13 @@ from g2n2.ops import adam
 from g2n2.ops import absolute_error
 from g2n2.ops.adam import BLOCK
 from g2n2.ops import gathering
-from g2n2.ops.pair_mlp import kernels as pair_mlp
-from g2n2.ops.pooling import kernels as pooling
-from g2n2.ops.pooling.triton import ENTRIES, MANY, ROW
-from g2n2.ops.pooling.triton import CHANNELS as POOLED
+from g2n2.ops import pair_mlp, pooling, selecting
+from g2n2.ops.pooling import ENTRIES, MANY, ROW
+from g2n2.ops.pooling import CHANNELS as POOLED
 from g2n2.ops.rule_kernels import kernels as rule_kernels
 from g2n2.ops.rule_kernels.triton import CHANNELS, REGISTERS, WARPS
-from g2n2.ops.selecting import kernels as selecting
-from g2n2.ops.selecting.triton import OPERANDS
-from g2n2.ops.selecting.triton import ROWS as SELECTED
+from g2n2.ops.selecting import OPERANDS
+from g2n2.ops.selecting import ROWS as SELECTED
 from g2n2.ops import sums
 from g2n2.ops.sums import COLUMNS, ROWS
 from g2n2.ops import tiled_rules

@@ -8,7 +8,7 @@ from g2n2.ops.precision import float32_products
 from kernel_checks import DEVICE, LOW, assert_twins, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.pair_mlp import triton
+from g2n2.ops import pair_mlp
 
 
 def mixed_plainly(x, first, second, total, residual):
@@ -40,7 +40,7 @@ def row_leaves(count, width, hidden, out, dtype, bias=True, residual=True):
 
 
 def both(total):
-    return on_rows(triton.mix_rows, total), on_rows(mixed_plainly, total)
+    return on_rows(pair_mlp.mix_rows, total), on_rows(mixed_plainly, total)
 
 
 @pytest.mark.parametrize("dtype", LOW, ids=str)
@@ -75,15 +75,15 @@ def test_rows_that_are_not_there(number, dtype, poisoned):
     given = row_leaves(131, 5, 80, 17, dtype)
     assert_twins(*both(number), given, dtype)
     total = torch.tensor(number, device=DEVICE)
-    found = triton.mix_rows(given[0], *(given[1:3], given[3:5]), total, given[5])
+    found = pair_mlp.mix_rows(given[0], *(given[1:3], given[3:5]), total, given[5])
     assert not found[number:].any()
 
 
 @pytest.mark.parametrize("hidden", [64, 192])
 def test_more_blocks_of_rows_than_programs(hidden, monkeypatch, poisoned):
     """Programs walk over several blocks, more or fewer than those that take turns at them."""
-    monkeypatch.setattr(triton, "PROGRAMS", 1)
-    monkeypatch.setattr(triton, "processors", lambda device: 2)
+    monkeypatch.setattr(pair_mlp, "PROGRAMS", 1)
+    monkeypatch.setattr(pair_mlp, "processors", lambda device: 2)
     given = row_leaves(9 * 64 + 5, 3, hidden, 4, torch.float32)
     assert_twins(*both(9 * 64), given, torch.float32)
 

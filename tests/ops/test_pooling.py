@@ -8,7 +8,7 @@ from g2n2.ops.packing import Packing
 from kernel_checks import DEVICE, LOW, assert_near, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.pooling import triton
+from g2n2.ops import pooling
 
 POOLS = ("off-diagonal", "nodes", "diagonal")
 UNIT = 3.0
@@ -32,7 +32,7 @@ def check(sizes, widths, dtype, factor=1.0):
     wide = [
         x.detach()[:n].double().requires_grad_() for x, (_, n) in zip(leaves, rows, strict=True)
     ]
-    found = triton.packed_pools(*leaves, packing.index, POOLS, UNIT)
+    found = pooling.packed_pools(*leaves, packing.index, POOLS, UNIT)
     expected = plain(*wide, known)
     assert_near("sum", found[:-1], expected, torch.float32, 5 * factor)
     assert not found[-1].any(), "an empty graph"
@@ -62,7 +62,7 @@ def test_counted_by_hand():
     rows[packing.diagonal] = 1.0
     for diagonal, beside in (
         packed.pair_sums(rows, packing),
-        triton.packed_sums(rows, packing.index),
+        pooling.packed_sums(rows, packing.index),
     ):
         assert diagonal.tolist() == [[3.0] * 3, [5.0] * 3]
         assert beside.tolist() == [[60.0] * 3, [200.0] * 3]

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from g2n2.ops import reference
 from g2n2.ops.precision import float32_products
-from g2n2.ops.selecting import reference
 from kernel_checks import DEVICE, LOW, assert_near, assert_twins, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
-from g2n2.ops.selecting import triton
+from g2n2.ops import selecting
 
 SMALL = 0.1
 SHAPES = [(1, 1, 1, 1), (2, 7, 7, 5), (3, 29, 16), (2, 17, 9)]
@@ -34,16 +34,16 @@ def leaves(shape, operands, dtype, normalised=True):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_kernels_give_what_the_reference_gives(shape, dtype, launches, poisoned):
     given = leaves(shape, 11, dtype)
-    assert_twins(op(triton.select), op(reference.select), given, dtype)
+    assert_twins(op(selecting.select), op(reference.select), given, dtype)
     front = "selecting.normalise" if dtype == torch.float32 else "selecting.select"
     back = ("selecting.normalise_gradient", "sums.column_sums")
     assert launches == {f"{name}_kernel": 1 for name in (front, *back)}
 
 
 def test_more_blocks_than_partial_sums(monkeypatch, poisoned):
-    monkeypatch.setattr(triton, "MOST_SUMS", 2)
-    given = leaves((5 * triton.ROWS + 1, 6), 3, torch.float32)
-    assert_twins(op(triton.select), op(reference.select), given, torch.float32)
+    monkeypatch.setattr(selecting, "MOST_SUMS", 2)
+    given = leaves((5 * selecting.ROWS + 1, 6), 3, torch.float32)
+    assert_twins(op(selecting.select), op(reference.select), given, torch.float32)
 
 
 def test_tensor_cores_take_float32_in_tf32(launches, poisoned):
@@ -51,7 +51,7 @@ def test_tensor_cores_take_float32_in_tf32(launches, poisoned):
     given = leaves((2, 17, 9), 70, torch.float32)
     with float32_products(tf32=True):
         loose = 1e3 if DEVICE.type == "cuda" else 1.0
-        assert_twins(op(triton.select), op(reference.select), given, torch.float32, loose)
+        assert_twins(op(selecting.select), op(reference.select), given, torch.float32, loose)
     assert "selecting.select_kernel" in launches
 
 
@@ -59,13 +59,13 @@ def test_tensor_cores_take_float32_in_tf32(launches, poisoned):
 @pytest.mark.parametrize("normalised", [True, False])
 def test_outputs_nobody_reads(normalised, used, poisoned):
     given = leaves((2, 7, 7, 5), 8, torch.float32, normalised)
-    assert_twins(op(triton.select, used), op(reference.select, used), given, torch.float32)
+    assert_twins(op(selecting.select, used), op(reference.select, used), given, torch.float32)
 
 
 @pytest.mark.parametrize("dtype", LOW, ids=str)
 def test_a_memory_that_is_read_as_it_is(dtype, launches, poisoned):
     given = leaves((2, 7, 7, 5), 8, dtype, normalised=False)
-    assert_twins(op(triton.select), op(reference.select), given, dtype)
+    assert_twins(op(selecting.select), op(reference.select), given, dtype)
     assert not launches, "library products alone"
 
 
@@ -76,7 +76,7 @@ def test_a_memory_that_needs_no_gradient(normalised, poisoned):
     memory = memory.detach()
     used = [leaf for leaf in (gain, weight) if leaf is not None]
     found = []
-    for select in (triton.select, reference.select):
+    for select in (selecting.select, reference.select):
         read, selected, _ = select(memory, gain, SMALL, weight)
         found.append(torch.autograd.grad(selected.square().sum() + read.sum(), used))
     for number, (got, expected) in enumerate(zip(*found, strict=True)):
@@ -93,14 +93,14 @@ def test_strides_of_any_kind(poisoned):
         return lambda wide, gain, weight: run(wide[..., 3:8].transpose(0, 1), gain, weight)
 
     assert_twins(
-        strided(triton.select), strided(reference.select), (wide, gain, weight), torch.float32
+        strided(selecting.select), strided(reference.select), (wide, gain, weight), torch.float32
     )
 
 
 def test_gradients_without_strides():
     memory, gain, weight = leaves((2, 7, 5), 8, torch.float32)
     found = []
-    for select in (triton.select, reference.select):
+    for select in (selecting.select, reference.select):
         total = sum(x.sum() for x in select(memory, gain, SMALL, weight))
         found.append(torch.autograd.grad(total, (memory, gain, weight)))
     for number, (got, expected) in enumerate(zip(*found, strict=True)):
@@ -113,5 +113,5 @@ def test_qm9_sizes_on_a_gpu(dtype, launches, poisoned):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     given = leaves((128, 29, 29, 64), 320, dtype)
-    assert_twins(op(triton.select), op(reference.select), given, dtype, factor=3.0)
+    assert_twins(op(selecting.select), op(reference.select), given, dtype, factor=3.0)
     assert sum(launches.values()) == 3

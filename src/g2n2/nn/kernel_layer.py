@@ -99,7 +99,7 @@ class KernelLayer:
     def __call__(self, memories: Memories, packing: Packing) -> Memories:
         """The memories after the layer; all are packed rows."""
         from ..ops.rule_kernels.triton import apply
-        from ..ops.selecting.triton import select
+        from ..ops.selecting import select
 
         read, selected, kept = {}, {}, {}
         skips, branch = self._updated("M").skips, Branch()
@@ -151,7 +151,7 @@ class KernelLayer:
         return cast(Update, self.layer.updates[letter])
 
     def _mixed(self, letter: str, joined: Tensor, kept: Tensor, count: Tensor) -> Tensor:
-        from ..ops.pair_mlp.triton import mix_rows
+        from ..ops.pair_mlp import mix_rows
 
         update = self._updated(letter)
         (w1, b1), (w2, b2) = (in_dtype(part, joined.dtype) for part in linear_maps(update.mixer))

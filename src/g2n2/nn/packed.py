@@ -272,7 +272,7 @@ class PackedNetwork:
 
     def _pooled(self, memories: Memories, packing: Packing) -> Tensor:
         """What the decision layers read where that is sums of nodes and pairs."""
-        from ..ops.pooling.triton import packed_pools
+        from ..ops.pooling import packed_pools
 
         readout = self.model.readout
         pools = [part for part, _ in readout.plan.pools]
@@ -283,7 +283,7 @@ class PackedNetwork:
     def _pair_sums(self, memories: Memories, packing: Packing, kernels: bool) -> dict[str, Tensor]:
         """The sums of the matrix memory, without a copy of it."""
         if kernels:
-            from ..ops.pooling.triton import packed_sums
+            from ..ops.pooling import packed_sums
 
             values = packed_sums(memories["M"], packing.index)
         elif packing.padded:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from .precision import without_autocast
 
@@ -173,6 +174,20 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 """Pointwise functions by name. The opaque f of a fragment is ReLU; the MLP gives any other."""
 
 
-def scaled_by_graph(value: Tensor, scale: Tensor | None) -> Tensor:
-    """`[B, …]` times one number for each graph, `[B]`; as it is where there is none."""
-    return value if scale is None else value * scale.view(-1, *[1] * (value.dim() - 1))
+def select(
+    memory: Tensor, gain: Tensor | None, small: float, weight: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What the rules of a layer read of a memory `[…, S]`.
+
+    Args:
+        memory: `[…, S]`.
+        gain: `[S]` of the normalisation, or None for a memory that is read as it is.
+        small: ε of the normalisation.
+        weight: `[K, S]` the selectors' maps, one below the other.
+
+    Returns:
+        The memory as it is read `[…, S]`, the operands side by side `[…, K]`, and the memory
+        itself, for the residual.
+    """
+    read = memory if gain is None else functional.rms_norm(memory, memory.shape[-1:], gain, small)
+    return read, functional.linear(read, weight), memory

@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 from torch import Tensor
 
-from ..derivatives import once_differentiable
-from ..precision import dot_precision
-from ..side_stream import grads_reach_leaves_directly, on_side_stream
-from ..sums import column_sums
-from ..tiling import as_rows, block, narrowed, programs
-from . import kernels
+from .derivatives import once_differentiable
+from .precision import dot_precision
+from .side_stream import grads_reach_leaves_directly, on_side_stream
+from .sums import column_sums
+from .tiling import as_rows, block, narrowed, programs
 
 ROWS, OPERANDS = 64, 64
 """Rows of a program, and channels of operands at a time."""
@@ -81,7 +82,7 @@ def _selected(
     read = memory.new_empty(*shape, max(room, width))[..., :width]
     selected = memory.new_empty(*shape, operands)
     rows = max(16, ROWS * 128 // max(128, block(width) * memory.element_size()))
-    kernels.select_kernel[(programs(count, rows),)](
+    select_kernel[(programs(count, rows),)](
         memory, gain, weight, read, selected, count, small, operands, read.stride(-2),
         S=width, P=block(width), BM=rows, PRECISION=dot_precision(),
         BK=narrowed(min(OPERANDS, block(operands)), width, memory.device), num_warps=4,
@@ -97,7 +98,7 @@ def normalise(x: Tensor, gain: Tensor, small: float, room: int = 0) -> Tensor:
     width = x.shape[-1]
     out = x.new_empty(*x.shape[:-1], max(room, width))[..., :width]
     count = x.numel() // width
-    kernels.normalise_kernel[(programs(count, ROWS),)](
+    normalise_kernel[(programs(count, ROWS),)](
         x, gain, out, count, small, out.stride(-2), S=width, P=block(width), BM=ROWS
     )
     return out
@@ -128,9 +129,83 @@ def normalise_back(
     blocks = programs(count, ROWS)
     each = programs(blocks, MOST_SUMS)
     sums = x.new_empty(programs(blocks, each), width, dtype=torch.float32)
-    kernels.normalise_gradient_kernel[(len(sums),)](
+    normalise_gradient_kernel[(len(sums),)](
         x, gain, dout, more, beside, dx, sums, count, small,
         0 if more is None else more.stride(0), 0 if beside is None else beside.stride(0), each,
         S=width, P=block(width), BM=ROWS, ADD=more is not None, PAST=beside is not None,
     )  # fmt: skip
     return dx, sums
+
+
+@triton.jit
+def select_kernel(
+    X, GAIN, W, READ, OUT, count, small, operands, stride_read,
+    S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """BM rows of S channels, normalised, and their operands operands."""
+    rows = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)[:, None]
+    c = tl.arange(0, P)
+    inside = (rows < count) & (c < S)[None, :]
+    x = tl.load(X + rows * S + c[None, :], mask=inside, other=0.0).to(tl.float32)
+    gain = tl.load(GAIN + c, mask=c < S, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(x * x, axis=1) / S + small)
+    read = (x * scale[:, None] * gain[None, :]).to(READ.dtype.element_ty)
+    tl.store(READ + rows * stride_read + c[None, :], read, mask=inside)
+    for start in range(0, operands, BK):
+        k = start + tl.arange(0, BK)
+        weight = W + k[:, None] * S + c[None, :]
+        w = tl.load(weight, mask=(k < operands)[:, None] & (c < S)[None, :], other=0.0)
+        value = tl.dot(read, tl.trans(w), input_precision=PRECISION)
+        place, there = OUT + rows * operands + k[None, :], (rows < count) & (k < operands)[None, :]
+        tl.store(place, value.to(OUT.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def normalise_kernel(
+    X, GAIN, OUT, count, small, stride_out, S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr
+):
+    """BM rows of S channels."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.arange(0, P)
+    inside = (rows < count)[:, None] & (c < S)[None, :]
+    place = rows.to(tl.int64)[:, None] * S + c[None, :]
+    x = tl.load(X + place, mask=inside, other=0.0).to(tl.float32)
+    gain = tl.load(GAIN + c, mask=c < S, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(x * x, axis=1) / S + small)
+    out = x * scale[:, None] * gain[None, :]
+    place = rows.to(tl.int64)[:, None] * stride_out + c[None, :]
+    tl.store(OUT + place, out.to(OUT.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def normalise_gradient_kernel(
+    X, GAIN, DOUT, MORE, BESIDE, DX, DGAIN, count, small, stride_more, stride_beside, each,
+    S: tl.constexpr, P: tl.constexpr, BM: tl.constexpr,
+    ADD: tl.constexpr, PAST: tl.constexpr,
+):  # fmt: skip
+    """With y = x·s: dx = s·(g·dy − y·mean(g·dy·y)); the gain's gradient is added up over blocks.
+
+    The normalised rows have a second gradient (ADD), and rows a second use beside them (PAST).
+    """
+    c = tl.arange(0, P)
+    gain = tl.load(GAIN + c, mask=c < S, other=0.0).to(tl.float32)
+    dgain = tl.zeros([P], dtype=tl.float32)
+    for walked in range(0, each):
+        rows = ((tl.program_id(0) * each + walked) * BM + tl.arange(0, BM)).to(tl.int64)[:, None]
+        inside = (rows < count) & (c < S)[None, :]
+        place = rows * S + c[None, :]
+        x = tl.load(X + place, mask=inside, other=0.0).to(tl.float32)
+        dout = tl.load(DOUT + place, mask=inside, other=0.0).to(tl.float32)
+        if ADD:
+            more = tl.load(MORE + rows * stride_more + c[None, :], mask=inside, other=0.0)
+            dout += more.to(tl.float32)
+        scale = tl.rsqrt(tl.sum(x * x, axis=1) / S + small)[:, None]
+        y = x * scale
+        dgain += tl.sum(dout * y, axis=0)
+        dy = dout * gain[None, :]
+        dx = scale * (dy - y * (tl.sum(dy * y, axis=1) / S)[:, None])
+        if PAST:
+            past = tl.load(BESIDE + rows * stride_beside + c[None, :], mask=inside, other=0.0)
+            dx += past.to(tl.float32)
+        tl.store(DX + place, dx.to(DX.dtype.element_ty), mask=inside)
+    tl.store(DGAIN + tl.program_id(0) * S + c, dgain, mask=c < S)

@@ -16,15 +16,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 from torch import Tensor
 
-from ..derivatives import once_differentiable
-from ..packed_mlp import Map
-from ..precision import dot_precision
-from ..side_stream import grads_reach_leaves_directly, on_side_stream
-from ..sums import column_sums
-from ..tiling import block, narrowed, processors, programs
-from . import kernels
+from .derivatives import once_differentiable
+from .packed_mlp import Map
+from .precision import dot_precision
+from .side_stream import grads_reach_leaves_directly, on_side_stream
+from .sums import column_sums
+from .tiling import block, narrowed, processors, programs
 
 ROWS = 64
 TALL, WIDE = 128, 64
@@ -95,7 +96,7 @@ def _out(
     residual = None if residual is None else residual.contiguous()
     if single and dot_precision() == "ieee":
         out = hidden @ w2.T if b2 is None else torch.addmm(b2, hidden, w2.T)
-        kernels.finish_kernel[(programs(len(out), ROWS),)](
+        finish_kernel[(programs(len(out), ROWS),)](
             out, residual, total, len(out), S=len(w2), P=block(len(w2)), ADD=residual is not None,
             BM=ROWS,
         )  # fmt: skip
@@ -103,7 +104,7 @@ def _out(
     (count, units), width = hidden.shape, len(w2)
     out = hidden.new_empty(count, width)
     tall = TALL // 2 if single else TALL
-    kernels.out_kernel[(programs(count, tall),)](
+    out_kernel[(programs(count, tall),)](
         hidden, w2.contiguous(), b2, residual, total, out, count, units, SO=width,
         PO=block(width), BM=tall,
         BH=narrowed(min(WIDE // 2 if single else WIDE, block(units)), width, out.device),
@@ -129,9 +130,102 @@ def _back(
     turns, walks = programs(units, wide), programs(blocks, each)
     sums = dout.new_empty(walks, width * units * fused + units, dtype=torch.float32)
     along = dout.new_empty(walks * turns, width, dtype=torch.float32)
-    kernels.back_kernel[(turns, walks)](
+    back_kernel[(turns, walks)](
         dout, total, w2.contiguous(), hidden, dpre, sums, along, count, units, each,
         SO=width, PO=block(width), BM=tall, BH=wide, WEIGHT=fused, PRECISION=dot_precision(),
         num_warps=4,
     )  # fmt: skip
     return dpre, sums, along
+
+
+@triton.jit
+def places(rows, stride, c):
+    """`[BM, P]` where channels c of some rows are; 32 bits would overflow at 3,700 nodes."""
+    return rows.to(tl.int64)[:, None] * stride + c[None, :]
+
+
+@triton.jit
+def stored(value, out, rows, count, S: tl.constexpr, P: tl.constexpr):
+    """Write `[BM, P]` rows of S channels."""
+    c = tl.arange(0, P)
+    inside = (rows < count)[:, None] & (c < S)[None, :]
+    tl.store(out + places(rows, S, c), value.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def finish_kernel(OUT, RESIDUAL, TOTAL, count, S: tl.constexpr, P: tl.constexpr,
+                  ADD: tl.constexpr, BM: tl.constexpr):  # fmt: skip
+    """In place: add the residual and clear rows that are not there."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.arange(0, P)
+    real = (rows < tl.load(TOTAL))[:, None] & (c < S)[None, :]
+    value = tl.load(OUT + places(rows, S, c), mask=real, other=0.0).to(tl.float32)
+    if ADD:
+        value += tl.load(RESIDUAL + places(rows, S, c), mask=real, other=0.0).to(tl.float32)
+    stored(value, OUT, rows, count, S, P)
+
+
+@triton.jit
+def out_kernel(
+    HIDDEN, W2, B2, RESIDUAL, TOTAL, OUT, count, H,
+    SO: tl.constexpr, PO: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,
+    BIAS: tl.constexpr, ADD: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """`hidden W₂ᵀ + b₂` and the residual, zero where rows are not there."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    o = tl.arange(0, PO)
+    inside = (rows < count)[:, None]
+    value = tl.zeros([BM, PO], dtype=tl.float32)
+    for start in tl.range(0, H, BH, num_stages=4):
+        h = start + tl.arange(0, BH)
+        unit = (h < H)[None, :]
+        x = tl.load(HIDDEN + places(rows, H, h), mask=inside & unit, other=0.0)
+        w = tl.load(W2 + o[:, None] * H + h[None, :], mask=(o < SO)[:, None] & unit, other=0.0)
+        value = tl.dot(x, tl.trans(w), value, input_precision=PRECISION)
+    if BIAS:
+        value += tl.load(B2 + o, mask=o < SO, other=0.0).to(tl.float32)[None, :]
+    real = (rows < tl.load(TOTAL))[:, None] & (o < SO)[None, :]
+    if ADD:
+        value += tl.load(RESIDUAL + places(rows, SO, o), mask=real, other=0.0).to(tl.float32)
+    stored(tl.where(real, value, 0.0), OUT, rows, count, SO, PO)
+
+
+@triton.jit
+def back_kernel(
+    DOUT, TOTAL, W2, HIDDEN, DPRE, SUMS, ALONG, count, H, each,
+    SO: tl.constexpr, PO: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr,
+    WEIGHT: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """BH units of `dpre = (dout W₂) ⊙ (hidden > 0)`, zero where rows are not there.
+
+    A program walks over `each` blocks of rows. A row of SUMS has the gradient of W₂ (WEIGHT),
+    `[SO, H]`, and the sums of dpre. Of the programs that walk the same rows, each in turn adds dout
+    of a block to ALONG.
+    """
+    turn, turns = tl.program_id(0), tl.num_programs(0)
+    h = turn * BH + tl.arange(0, BH)
+    o = tl.arange(0, PO)
+    unit = (h < H)[None, :]
+    w2 = tl.load(W2 + o[:, None] * H + h[None, :], mask=(o < SO)[:, None] & unit, other=0.0)
+    down, along = tl.zeros([BH], dtype=tl.float32), tl.zeros([PO], dtype=tl.float32)
+    dw2 = tl.zeros([PO, BH], dtype=tl.float32)
+    number = tl.minimum(tl.load(TOTAL).to(tl.int32), count)
+    for walked in tl.range(0, each, num_stages=3):
+        rows = (tl.program_id(1) * each + walked) * BM + tl.arange(0, BM)
+        inside, real = (rows < count)[:, None], (rows < number)[:, None]
+        dout = tl.load(DOUT + places(rows, SO, o), mask=real & (o < SO)[None, :], other=0.0)
+        hidden = tl.load(HIDDEN + places(rows, H, h), mask=real & unit, other=0.0)
+        value = tl.dot(dout, w2, input_precision=PRECISION)
+        value = tl.where(hidden > 0, value, 0.0)
+        if WEIGHT:
+            dw2 = tl.dot(tl.trans(dout), hidden, dw2, input_precision=PRECISION)
+        down += tl.sum(value, axis=0)
+        tl.store(DPRE + places(rows, H, h), value.to(DPRE.dtype.element_ty), mask=inside & unit)
+        if walked % turns == turn:
+            along += tl.sum(dout.to(tl.float32), axis=0)
+    sums = SUMS + tl.program_id(1).to(tl.int64) * (SO * H * WEIGHT + H)
+    if WEIGHT:
+        tl.store(sums + o[:, None] * H + h[None, :], dw2, mask=(o < SO)[:, None] & unit)
+        sums += SO * H
+    tl.store(sums + h, down, mask=h < H)
+    tl.store(ALONG + (tl.program_id(1) * turns + turn) * SO + o, along, mask=o < SO)

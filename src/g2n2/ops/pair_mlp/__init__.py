@@ -1,1 +1,0 @@
-"""The update of a matrix memory: rule outputs -> two-layer MLP -> new memory."""

@@ -1,1 +1,0 @@
-"""Sums of matrix memories that a read-out needs."""

@@ -1,1 +1,0 @@
-"""Operands of rules: a normalised memory, and all its selectors in one product."""
