@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..described import counted
 from ..grammars.catalogue import reduced_name
 from ..grammars.grammar import Grammar, Rule
 from ..language.patterns import Pattern, collapsed, pattern_of
@@ -109,7 +110,8 @@ def derive_chain(grammar: Grammar, report: Report) -> DerivedChain:
     ]
     cited = f"; cited: {'; '.join(outcome.cited)}" if outcome.cited else ""
     verdict = (
-        f"checked independently: {_counted(outcome.checked)}{cited}"
+        f"checked independently: {counted(outcome.checked, 'obligation')} "
+        f"{'holds' if outcome.checked == 1 else 'hold'}{cited}"
         if outcome.valid
         else f"the checker refuses it: {outcome.failure}"
     )
@@ -153,7 +155,3 @@ def _equation(witness: SimulationWitness) -> str:
     for factor in reversed(witness.factors):
         right = factor if right is None else apply("scale", factor, right)
     return f"{term} = {'1.0' if right is None else right}"
-
-
-def _counted(obligations: int) -> str:
-    return "1 obligation holds" if obligations == 1 else f"{obligations} obligations hold"

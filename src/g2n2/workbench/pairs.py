@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..compiler.grammar_to_plan import plan_network
 from ..compiler.plan import NetworkPlan
+from ..described import counted
 from ..errors import DataError, G2N2Error
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
@@ -190,12 +191,12 @@ def compare_pair(
             separations.setdefault(name, separation)
     report(0.75, "running WL tests")
     network = _network_rounds(grammar, layers, pair)
-    at = None if network.separated_at is None else f"after {_layers(network.separated_at)}"
+    at = None if network.separated_at is None else f"after {counted(network.separated_at, 'layer')}"
     seen = not network.note
     outcomes.insert(
         1,
         PairAnswer(
-            f"its network, {_layers(layers)}",
+            f"its network, {counted(layers, 'layer')}",
             network.separated_at is not None if seen else None,
             at or network.note,
             mine=True,
@@ -215,10 +216,6 @@ def compare_pair(
     pair_report = PairReport((first, second), tuple(outcomes), rounds=rounds, isomorphic=isomorphic)
     whose = grammar.name if grammar.name in separations else next(iter(separations), "")
     return _with_sentence(pair_report, separations[whose], whose, pair) if whose else pair_report
-
-
-def _layers(count: int) -> str:
-    return "1 layer" if count == 1 else f"{count} layers"
 
 
 def _asked(
@@ -244,16 +241,14 @@ def _with_sentence(
         () if pattern is None else tuple(pattern_places(pattern, graph)) for graph in pair
     )
     modulo = f" mod {found.modulus}" if found.modulus else ""
-    return PairReport(
-        report.graphs,
-        report.outcomes,
-        str(found.sentence),
-        whose,
-        tuple(f"{value}{modulo}" for value in found.values or ()),
-        found.shortest,
-        pattern,
-        places,
-        report.rounds,
+    return replace(
+        report,
+        sentence=str(found.sentence),
+        whose=whose,
+        values=tuple(f"{value}{modulo}" for value in found.values or ()),
+        shortest=found.shortest,
+        pattern=pattern,
+        places=places,
     )
 
 

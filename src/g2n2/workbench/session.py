@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..described import counted
 from ..errors import G2N2Error
 from ..verdict import Verdict
 from . import views
@@ -248,16 +249,7 @@ class Session:
         self.compute("graphs", self.drew, draw_pair, (self.state.g, self.state.h))
 
     def drew(self, graphs: tuple[Drawn, Drawn]) -> None:
-        drawn = {
-            side: {
-                "points": graph.points,
-                "edges": graph.edges,
-                "name": graph.name,
-                "note": graph.note,
-                "fault": graph.fault,
-            }
-            for side, graph in zip("gh", graphs, strict=True)
-        }
+        drawn = {side: vars(graph) for side, graph in zip("gh", graphs, strict=True)}
         self.send({"graphs": drawn, "html": {"graphs": ""}})
         if any(graph.fault for graph in graphs):
             self.send({"html": {"pair-report": "", "pair": ""}})
@@ -325,17 +317,9 @@ class Session:
         state = self.state
         example = next((n for n, (t, _) in EXAMPLES.items() if t == state.language), "own")
         gallery = next((n for n, p in GALLERY.items() if p == (state.g, state.h)), "")
-        values = {
-            "language": state.language,
-            "example": example,
-            "gallery": gallery,
-            "nodes": state.nodes,
-            "width": state.width,
-            "layers": state.layers,
-            "g": state.g,
-            "h": state.h,
-            "test": state.test,
-        }
+        shown = ("language", "nodes", "width", "layers", "g", "h", "test")
+        values = {"example": example, "gallery": gallery}
+        values |= {name: getattr(state, name) for name in shown}
         if names:
             self.send({"values": {name: values[name] for name in names}})
         else:
@@ -401,7 +385,7 @@ class Session:
         separated = rounds.separated_at is not None and rounds.separated_at <= at
         counts = len({colour for part in colours for colour in part})
         sentence = "the counts differ" if separated else "the graphs look alike"
-        text = f"round {at} of {last}: {counts} colour{'s' if counts != 1 else ''}, {sentence}"
+        text = f"round {at} of {last}: {counted(counts, 'colour')}, {sentence}"
         g, h = colours
         return {"g": g, "h": h, "max": last, "round": at, "text": text, "apart": separated}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 
+from ..compiler.plan_to_text import bytes_text, flops_text
 from ..described import counted
 from ..grammars.grammar import Grammar, Rule
 from ..language.operations import FUNCTIONS, OPERATIONS
@@ -35,12 +36,7 @@ _SIGNS = {**SYMBOLS, "incomparable with": "∥", "open against": "?"}
 
 def math(text: str) -> str:
     """A rule or term typeset as in the paper."""
-    made, place = [], 0
-    for token in _MATH.finditer(text):
-        made.append(escape(text[place : token.start()]))
-        made.append(_token(token))
-        place = token.end()
-    return "".join([*made, escape(text[place:])])
+    return _typeset(text, _MATH, _token)
 
 
 _GRAMMAR_NAME = re.compile(r"\bG_(\{[^{}]*\}|\w+)")
@@ -48,12 +44,16 @@ _GRAMMAR_NAME = re.compile(r"\bG_(\{[^{}]*\}|\w+)")
 
 def name(text: str) -> str:
     """A grammar's name, `r-G_L3` with its index below the line."""
-    made, place = [], 0
-    for found in _GRAMMAR_NAME.finditer(text):
-        made.append(escape(text[place : found.start()]))
-        made.append(f"<i>G</i><sub>{escape(found[1])}</sub>")
+    return _typeset(text, _GRAMMAR_NAME, lambda found: f"<i>G</i><sub>{escape(found[1])}</sub>")
+
+
+def _typeset(text: str, part: re.Pattern[str], shown: Callable[[re.Match[str]], str]) -> str:
+    """Escaped text with some parts typeset."""
+    pieces, place = [], 0
+    for found in part.finditer(text):
+        pieces += [escape(text[place : found.start()]), shown(found)]
         place = found.end()
-    return "".join([*made, escape(text[place:])])
+    return "".join([*pieces, escape(text[place:])])
 
 
 def _token(token: re.Match[str]) -> str:
@@ -261,8 +261,8 @@ def network(made: Network, nodes: int) -> str:
     total = made.total
     figures = [
         (f"{total.parameters:,}", "parameters"),
-        (_scaled(total.flops, "FLOP"), f"forward, {BATCH} graphs of {nodes} nodes"),
-        (_bytes(4 * total.activations), "activations kept for training"),
+        (flops_text(total.flops), f"forward, {BATCH} graphs of {nodes} nodes"),
+        (bytes_text(4 * total.activations), "activations kept for training"),
     ]
     shown = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for value, label in figures)
     rows = []
@@ -305,20 +305,6 @@ def lit_drawing(made: Network) -> str:
     return re.sub(r'class="box (rule|selector)" data-name="([^"]*)"', marked, made.drawing)
 
 
-def _scaled(number: int, unit: str) -> str:
-    for size, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= size:
-            return f"{number / size:.3g} {prefix}{unit}"
-    return f"{number} {unit}"
-
-
-def _bytes(number: int) -> str:
-    for size, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number} B"
-
-
 def power(words: Verdict | None, net: Verdict | None, layers: int) -> str:
     """The verdict: a scale, then a table against 1-WL and 3-WL with the evidence."""
     statements = [*(words.statements if words else ()), *(net.statements if net else ())]
@@ -330,8 +316,7 @@ def power(words: Verdict | None, net: Verdict | None, layers: int) -> str:
         if about.startswith("as words"):
             places.append(_on_ladder("words", against))
         elif about.startswith("as this network"):
-            suffix = "" if layers == 1 else "s"
-            places.append(_on_ladder(f"network, {layers} layer{suffix}", against))
+            places.append(_on_ladder(f"network, {counted(layers, 'layer')}", against))
     notes = dict.fromkeys([*(words.notes if words else ()), *(net.notes if net else ())])
     rows = "".join(_about_row(about, against) for about, against in by_about.items())
     table = (
@@ -451,8 +436,6 @@ def _sentence(report: PairReport, place: int) -> str:
                 '<button type="button" class="chip" data-action="place" '
                 f'data-value="{(at + 1) % most}" aria-label="Next place">›</button></p>'
             )
-        else:
-            places = ""
     return (
         '<div class="sentence"><div><p class="what">'
         f'{what} of <span class="name">{name(report.whose)}</span></p>'
