@@ -16,7 +16,6 @@ from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.grammar import Grammar
 from .input_files import parse_json, read_text_file
 from .language.patterns import ASSUMPTIONS, Assumption
-from .options import check_option
 from .pipeline import Derivation
 from .pipeline import compare as compare_grammars
 from .placement import SYMBOLS, Statement, against_test, compared_tests, turned
@@ -27,6 +26,7 @@ from .reduction.certificates import certificate_in, read_certificate
 from .reduction.checker import CheckResult
 from .reduction.checker import check as verify
 from .reduction.compare import MODES, Comparison, Mode, with_functions
+from .validation import check_option
 from .verdict import Verdict
 
 if TYPE_CHECKING:

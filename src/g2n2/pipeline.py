@@ -27,7 +27,6 @@ from .grammars.grammar import LEVELS, Grammar, Level, Rule
 from .input_files import parse_json
 from .language.operations import Operation, registered_operations
 from .language.patterns import ASSUMPTIONS, Assumption
-from .options import check_option
 from .reduction.certificates import (
     FORMAT,
     certificate,
@@ -43,6 +42,7 @@ from .reduction.reduce import Order as Order
 from .reduction.reduce import Reduction as Reduction
 from .reduction.reduce import reduce as reduce
 from .reduction.theorems import by_theorem
+from .validation import check_option
 
 if TYPE_CHECKING:
     from .verdict import Verdict

@@ -1,4 +1,4 @@
-"""Check what a file says against a declared shape, before anything is made of it.
+"""Check what files and options say against what is declared, before anything is made of it.
 
 A shape is a type (`float` takes any finite number), an `Int` with bounds, a tuple of allowed
 values and types, `[shape]` for a list, `{"name": shape}` for a table with at least these fields, or
@@ -8,12 +8,13 @@ values and types, `[shape]` for a list, `{"name": shape}` for a table with at le
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from .errors import DataError
+from .errors import DataError, G2N2Error
 
 MOST_WIDTH = 1 << 16
 MOST_LAYERS = 256
@@ -121,3 +122,18 @@ def _named(shape: Any) -> str:
     if isinstance(shape, list | dict):
         return "a list" if isinstance(shape, list) else "a table"
     return {float: "a finite number", str: "text", bool: "true or false"}.get(shape, str(shape))
+
+
+def check_option(
+    option: str, value: object, allowed: Sequence[str], error: type[G2N2Error] = DataError
+) -> None:
+    """Refuse a value that an option does not take; the message names all that it takes.
+
+    >>> check_option("level", "graph", ("graph", "node"))
+    """
+    if isinstance(value, str) and value in allowed:
+        return
+    near = get_close_matches(value.lower(), allowed, n=1) if isinstance(value, str) else []
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(map(repr, allowed))
+    raise error(f"{option}: got {value!r}, expected one of {listed}{hint}")

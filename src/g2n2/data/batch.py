@@ -232,6 +232,18 @@ class GraphBatch(Described):
             designed = squared_distances(places, self.mask).to(self.nodes)
         return replace(self, edges=edges, designed=designed)
 
+    def as_pyg(self, value: Tensor, data: Any, task: str) -> Tensor:
+        """Outputs for this batch of PyG data: a row per node, or per column of `edge_index`."""
+        if task == "graph" or (task == "edge" and self.adjacency.is_sparse):
+            return value
+        if task == "node":
+            return value[self.mask]
+        ends = self.mask.nonzero().new_zeros(2, 0) if data.edge_index is None else data.edge_index
+        owner = getattr(data, "batch", None)
+        graph = torch.zeros_like(ends[0]) if owner is None else owner[ends[0]]
+        start = (torch.cumsum(self.sizes, 0) - self.sizes)[graph]
+        return value[graph, ends[0] - start, ends[1] - start]
+
     def checked(self) -> GraphBatch:
         """Refuse what no network can use.
 

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from ..atomic_files import sole_builder
 from ..errors import DataError
 from ..input_files import sha256_of
-from ..options import check_option
+from ..validation import check_option
 from .archives import read_npz
 from .files import cache_folder, write_cache_file
 from .graph_set import GraphSet, Ints, Target

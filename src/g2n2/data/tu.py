@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ..atomic_files import sole_builder
 from ..errors import DataError
 from ..input_files import read_file
-from ..options import check_option
+from ..validation import check_option
 from .archives import read_zip
 from .files import DataFile, cache_folder, check_sha256, store_in_cache
 from .graph_set import Floats, GraphSet, Ints, Target, one_hot

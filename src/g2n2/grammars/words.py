@@ -12,7 +12,7 @@ from ..language.patterns import ASSUMPTIONS, Assumption, normal_form
 from ..language.sorts import SORTS, S, Sort
 from ..language.terms import Term, fill, leaves, operation_count
 from ..language.tokens import scope_of
-from ..options import check_option
+from ..validation import check_option
 from .coercion import GrammarLike, as_grammar
 from .grammar import Grammar
 from .shared_subterms import regrouped

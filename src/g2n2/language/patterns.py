@@ -25,7 +25,7 @@ from math import prod
 from typing import Literal, NamedTuple
 
 from ..errors import GrammarError, SortError
-from ..options import check_option
+from ..validation import check_option
 from .canonical import canonical_order
 from .operations import OPERATIONS, Operation
 from .parsing import TermLike, as_term

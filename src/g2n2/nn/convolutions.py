@@ -17,7 +17,6 @@ from ..data.pyg_fields import pyg_data
 from ..errors import G2N2Error, LoweringError
 from ..language.sorts import V
 from .memory_budget import validate_batch
-from .pyg_layout import as_pyg
 from .readout import Readout
 
 SPECTRUM_END = 2.0
@@ -106,7 +105,7 @@ class ConvolutionGNN(nn.Module):
             return self.network(*self.checked(x))
         data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
         graphs = GraphBatch.from_pyg(data)
-        return as_pyg(self.network(*self.checked(graphs)), data, graphs, self.task)
+        return graphs.as_pyg(self.network(*self.checked(graphs)), data, self.task)
 
     def checked(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The four tensors of a batch that fits this network.

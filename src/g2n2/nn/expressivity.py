@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -30,36 +31,6 @@ MakeModel: TypeAlias = Callable[[int], Network]
 Embeddings: TypeAlias = NDArray[np.floating[Any]]
 
 GRAPHS_PER_CALL = 16  # BREC's batch; 16 PPGN channels on 198 nodes then stay below 100 MB
-
-
-@dataclass(eq=False)
-class PygBatch:
-    """Stand-in for `torch_geometric.data.Batch` where PyG is not installed.
-
-    It is not frozen, because PyG networks often assign `data.x` on their way.
-
-    Attributes:
-        x: Node features `[N, 1]`, all one, as in BREC.
-        edge_index: Both directions of every edge `[2, E]`.
-        edge_weight: `[E]`.
-        batch: The graph each node belongs to `[N]`.
-        ptr: Where each graph begins `[num_graphs + 1]`.
-        num_graphs: Graphs in the batch.
-        edge_attr: None, as for PyG data without edge features.
-    """
-
-    x: torch.Tensor
-    edge_index: torch.Tensor
-    edge_weight: torch.Tensor
-    batch: torch.Tensor
-    ptr: torch.Tensor
-    num_graphs: int
-    edge_attr: None = None
-
-    @property
-    def num_nodes(self) -> int:
-        """Nodes of all graphs together."""
-        return len(self.batch)
 
 
 def relabelled(matrix: Adjacency, count: int, seed: Sequence[int]) -> list[Adjacency]:
@@ -159,7 +130,10 @@ def _rows(output: Any, graphs: int | None) -> torch.Tensor:
 
 
 def _pyg_batch(graphs: Sequence[Adjacency], like: torch.Tensor) -> Any:
-    """Turn graphs into one PyG `Batch`, or into its stand-in."""
+    """Turn graphs into one PyG `Batch`, or what has its fields where PyG is not installed.
+
+    Nodes have the feature 1, as in BREC.
+    """
     parts = [(np.argwhere(matrix), len(matrix)) for matrix in graphs]
     weights = [matrix[tuple(edges.T)] for matrix, (edges, _) in zip(graphs, parts, strict=True)]
     if find_spec("torch_geometric") is not None:
@@ -178,13 +152,15 @@ def _pyg_batch(graphs: Sequence[Adjacency], like: torch.Tensor) -> Any:
     starts = np.cumsum([0, *(order for _, order in parts)])
     shifted = [edges + start for (edges, _), start in zip(parts, starts[:-1], strict=True)]
     members = np.repeat(np.arange(len(parts)), [order for _, order in parts])
-    return PygBatch(
+    return SimpleNamespace(  # not frozen: PyG networks often assign `data.x` on their way
         x=like.new_ones(int(starts[-1]), 1),
         edge_index=torch.as_tensor(np.concatenate(shifted).T.copy(), device=like.device),
         edge_weight=like.new_tensor(np.concatenate(weights)),
         batch=torch.as_tensor(members, device=like.device),
         ptr=torch.as_tensor(starts, device=like.device),
         num_graphs=len(parts),
+        num_nodes=len(members),
+        edge_attr=None,
     )
 
 

@@ -30,7 +30,6 @@ from .layer import ApplyRule, Memories, PlannedLayer, linear
 from .marks import PaddedGraphs, SumsOverMarks
 from .memory_budget import copies_at_once, refuse_over_budget, validate_batch
 from .packed import PackedNetwork, unpacked
-from .pyg_layout import as_pyg
 from .readout import Readout
 from .supports import GIVEN_WITH_BATCHES, SquaredDistances
 
@@ -203,7 +202,7 @@ class GrammarGNN(nn.Module):
             return self.network(*self.checked(x))
         data = pyg_data(x, edge_index, edge_attr, batch, edge_weight)
         graphs = self.batch_of(data)
-        return as_pyg(self.network(*self.checked(graphs)), data, graphs, self.plan.readout.task)
+        return graphs.as_pyg(self.network(*self.checked(graphs)), data, self.plan.readout.task)
 
     def batch_of(self, data: Any) -> GraphBatch:
         """The batch of PyG's data for this network, refused before it is made if too large."""

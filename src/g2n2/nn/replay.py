@@ -17,7 +17,6 @@ from .half_precision_weights import Copies, OnInputs
 from .model import GrammarGNN
 from .packed import OUTPUT_ROWS, unpacked
 from .packed_layer import PackedGraphs
-from .pyg_layout import as_pyg
 from .recorder import Recorder
 
 STEP = 8
@@ -68,7 +67,7 @@ class Replay:
             if isinstance(data, GraphBatch):
                 return self._outputs(data)
             batch = GraphBatch.from_pyg(pyg_data(data, None, None, None, None))
-            return as_pyg(self._outputs(batch), data, batch, self.model.plan.readout.task)
+            return batch.as_pyg(self._outputs(batch), data, self.model.plan.readout.task)
 
     def _outputs(self, batch: GraphBatch) -> Tensor:
         if self._places() != self.weights:

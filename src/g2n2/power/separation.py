@@ -19,7 +19,7 @@ from ..language.exact_values import exact_value
 from ..language.modular import PRIMES
 from ..language.terms import Term
 from ..notebook_html import table as html_table
-from ..options import check_option
+from ..validation import check_option
 from .closure import Place, SentenceDifference, close, descend
 from .memory_limit import DEFAULT_MEMORY_LIMIT, check_memory
 from .random_probes import LAYERS, WIDTH, probe_pair

@@ -14,7 +14,7 @@ from ..language.operations import OPERATIONS, Operation, registered_operations
 from ..language.patterns import ASSUMPTIONS, Assumption
 from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
-from ..options import check_option
+from ..validation import check_option
 from .certificates import certificate
 from .checker import check
 from .full_marks import (
