@@ -13,11 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from g2n2.cli import app
-from g2n2.demo import settings
+from g2n2.demo import findings
+from g2n2.demo.findings import TrainedNetwork, claims, compare_tests, r2_text
 from g2n2.demo.page import inline, page
 from g2n2.demo.run import claim_folder
-from g2n2.demo.training_runs import TrainedNetwork, claims, r2_text
-from g2n2.demo.what_wl_sees import compare_tests
 from g2n2.errors import DataError
 
 pytest.importorskip("lightning", reason="training needs the extra train")
@@ -138,7 +137,7 @@ def again(quick, tmp_path_factory):
     (out / "mine.txt").write_text("keep")
     (out / "derived" / "stray").write_text("old")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settings, "QUICK", replace(settings.QUICK, claims=True))
+        patch.setattr(findings, "QUICK", replace(findings.QUICK, claims=True))
         return run("--quick", "--seed", 3, "--out", out), out
 
 

@@ -187,11 +187,11 @@ def demo(
 
     Exit code 1 means that a claim about R² does not hold.
     """
-    from ..demo import settings
+    from ..demo import findings
     from ..demo.run import closing, demonstrate
     from ..training.display import plain_console
 
-    chosen = replace(settings.QUICK if quick else settings.FULL, seed=seed)
+    chosen = replace(findings.QUICK if quick else findings.FULL, seed=seed)
     try:
         outcome = demonstrate(chosen, out, plain_console())
     except KeyboardInterrupt:

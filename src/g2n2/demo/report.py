@@ -12,10 +12,8 @@ import numpy as np
 
 from ..pipeline import Derivation
 from ..reduction.checker import CheckResult
+from .findings import DEGREE, TARGETS, DemoSettings, R2Claim, TrainedNetwork, WlView, r2_text
 from .page import FAINT, INK, inline
-from .settings import DEGREE, TARGETS, DemoSettings
-from .training_runs import R2Claim, TrainedNetwork, r2_text
-from .what_wl_sees import WlView
 
 
 @dataclass(frozen=True, eq=False)

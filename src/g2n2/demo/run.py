@@ -27,11 +27,19 @@ from ..reduction.checker import check
 from ..training.config import RunConfig
 from ..training.display import Display, duration, shown_path
 from ..training.session import Watch
+from .findings import (
+    DEGREE,
+    FRAGMENT,
+    TARGETS,
+    DemoSettings,
+    TrainedNetwork,
+    claims,
+    compare_tests,
+    configs,
+    train_network,
+)
 from .page import page
 from .report import DemoOutcome, colours, draw, report, score_rows
-from .settings import DEGREE, FRAGMENT, TARGETS, DemoSettings
-from .training_runs import TrainedNetwork, claims, configs, train_network
-from .what_wl_sees import compare_tests
 
 NEEDED = {"lightning": "train", "torch_geometric": "pyg", "matplotlib": "plot"}
 NAMES = {"derived": f"derived from {FRAGMENT}", "gin": "GIN"}
