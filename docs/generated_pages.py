@@ -21,6 +21,7 @@ from g2n2.training.config import BELOW, CHOICES, RANGES, RECIPES, RunConfig
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generated_pages.py from the code: change it there. -->\n\n"
 
+_SETTINGS = {field.name for field in fields(RunConfig)}
 NAMES = {"recipe": tuple(RECIPES), "preset": ("modern", "paper", "official", "ppgn"), **CHOICES}
 """Of settings whose values are names."""
 
@@ -44,11 +45,14 @@ def settings_page() -> str:
         kind = kind.replace(", ...]", "]").replace(" | None", "")
         cells = [f"`{field.name}`", kind, _default(field.name, default), _range(field.name)]
         lines.append(f"| {' | '.join(cells)} | {meanings[field.name]} |")
-    lines += ["", "## Recipes", "", f"| setting | {' | '.join(RECIPES)} |", "|---|---|---|"]
+    lines += ["", "## Recipes", ""]
+    lines += [f"| setting | {' | '.join(RECIPES)} | what it does |", "|---|---|---|---|"]
+    meanings |= _attributes(RECIPES["modern"].__doc__ or "")
     for field in fields(RECIPES["modern"]):
         if field.name != "name":
-            values = (getattr(recipe, field.name) for recipe in RECIPES.values())
-            lines.append(f"| `{field.name}` | {' | '.join(_plain(value) for value in values)} |")
+            values = [_plain(getattr(recipe, field.name)) for recipe in RECIPES.values()]
+            meaning = "see above" if field.name in _SETTINGS else meanings[field.name]
+            lines.append(f"| `{field.name}` | {' | '.join(values)} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 

@@ -46,7 +46,9 @@ def compile_(
     batch: Annotated[int, typer.Option(min=1, help="Graphs in a batch.")] = 32,
     node_features: Annotated[int, typer.Option(min=0, help="Columns of X.")] = 0,
     edge_features: Annotated[int, typer.Option(min=0, help="Channels of E besides A.")] = 0,
-    out: Annotated[int, typer.Option(min=1, help="Outputs of each graph, node or edge.")] = 1,
+    out: Annotated[
+        int, typer.Option(min=1, help="Number of outputs for each graph, node or edge.")
+    ] = 1,
     task: Annotated[
         Literal["graph", "node", "edge"], typer.Option(help="What an output belongs to.")
     ] = "graph",
@@ -62,7 +64,10 @@ def compile_(
     marks: MarksOption = None,
     trunk: TrunkOption = None,
     context: Annotated[
-        bool, typer.Option(show_default=False, help="Nodes and edges see the pooled vector.")
+        bool,
+        typer.Option(
+            show_default=False, help="Outputs of nodes and edges read the whole graph too."
+        ),
     ] = False,
     directed: Annotated[
         bool, typer.Option(show_default=False, help="Give Aᵀ as an input too.")

@@ -56,11 +56,13 @@ def grammars(
 
 def words(
     grammar: Annotated[str, typer.Argument(help=HELP)],
-    size: Annotated[int, typer.Option(min=0, max=30, help="Most operations of a word.")] = 6,
+    size: Annotated[
+        int, typer.Option(min=0, max=30, help="At most so many operations in a word.")
+    ] = 6,
     sort: Annotated[
         str, typer.Option(help="Which words: S for sentences, V, R, M; V' inside a mark.")
     ] = "S",
-    limit: Annotated[int, typer.Option(min=1, help="Most words listed.")] = 200,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many words.")] = 200,
     assume: AssumeOption = "symmetric",
     reduce: Reduce = None,
     json: AsJson = False,

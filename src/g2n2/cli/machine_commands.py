@@ -180,7 +180,7 @@ def demo(
     ),
     seed: Annotated[int, typer.Option(min=0, help="Seed of graphs, weights and batches.")] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Seconds, to see the steps; claims nothing.")
+        bool, typer.Option("--quick", help="Takes seconds and shows the steps; claims nothing.")
     ] = False,
 ) -> None:
     """Derive a network with its proof, train it against a GIN.

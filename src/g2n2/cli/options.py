@@ -49,8 +49,8 @@ PairNormOption = Annotated[
 MarksOption = Annotated[
     str | None,
     typer.Option(
-        help="Vertices that Σ marks: all; orbits, one of each; heavy, none with one neighbour; or "
-        "a number drawn in training. [all]"
+        help="Nodes that Σ marks: all; orbits, one of each; heavy, none with one neighbour; or how "
+        "many to draw in training. [all]"
     ),
 ]
 TrunkOption = Annotated[
@@ -77,7 +77,8 @@ Reduce = Annotated[
     bool | None,
     typer.Option(
         "--reduce/--exhaustive",
-        help="Which grammar operations stand for. [reduced for networks, exhaustive for words]",
+        help="Reduce a set of operations, or take all its rules. "
+        "[reduced for networks, exhaustive for words]",
     ),
 ]
 """None where nothing was said: reduced for a network, exhaustive where words are asked for."""

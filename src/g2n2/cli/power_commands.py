@@ -47,7 +47,9 @@ def separate(
             help="closure covers all words; random_probes samples them, for large graphs.",
         ),
     ] = "auto",
-    layers: Annotated[int, typer.Option(min=1, max=40, help="Most layers that are probed.")] = 8,
+    layers: Annotated[
+        int, typer.Option(min=1, max=40, help="At most so many layers are probed.")
+    ] = 8,
     with_f: WithF = False,
     directed: Directed = False,
     json: AsJson = False,
@@ -122,18 +124,19 @@ def power(
     suite: Annotated[
         list[str] | None,
         typer.Option(
-            help="atlas, graph8c, sr25, csl, exp, brec, cfi, or a graph6 file; without one only "
-            "what holds for all graphs is said."
+            help="atlas, graph8c, sr25, csl, exp, brec, cfi, or a graph6 file. Without a suite: "
+            "what holds for all graphs."
         ),
     ] = None,
     readout: Readout = "",
     layers: Annotated[
-        int | None, typer.Option(min=1, max=40, help="Most layers; else until one gains no pair.")
+        int | None,
+        typer.Option(min=1, max=40, help="At most so many layers; else until one gains no pair."),
     ] = None,
     with_f: WithF = False,
     reduce: Reduce = None,
     pairs: Annotated[
-        bool, typer.Option(show_default=False, help="A file holds consecutive pairs.")
+        bool, typer.Option(show_default=False, help="The graphs of a file are consecutive pairs.")
     ] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with the suites' files.")] = None,
     markdown: Annotated[
@@ -239,13 +242,13 @@ def wl(
     first: Graph,
     second: Graph,
     k: Annotated[
-        int, typer.Option("--k", min=1, max=3, help="Nodes of a tuple that is coloured.")
+        int, typer.Option("--k", min=1, max=3, help="Colour tuples of so many nodes.")
     ] = 1,
     variant: Annotated[
         Literal["wl", "fwl"], typer.Option(help="k-FWL (folklore) is as strong as (k+1)-WL.")
     ] = "wl",
     marks: Annotated[
-        int, typer.Option(min=0, max=2, help="Nodes marked at once, as in Σ2-FWL.")
+        int, typer.Option(min=0, max=2, help="Mark so many nodes: 1 for Σ2-FWL and the like.")
     ] = 0,
     directed: Directed = False,
     json: AsJson = False,

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 def derive(
-    fragment: Annotated[str, typer.Argument(help="L1, L3, 'matmul,transpose,one' or '· ᵀ 1 ⊙'.")],
+    fragment: Annotated[str, typer.Argument(help="L1, L3, L3Σ, 'matmul,transpose' or '· ᵀ 1 ⊙'.")],
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
     assume: AssumeOption = "symmetric",
     level: Annotated[
         Literal["graph", "node", "pair"],
-        typer.Option(help="Outputs of what must keep their power."),
+        typer.Option(help="Whose outputs must keep their power: graphs, nodes or pairs of nodes."),
     ] = "graph",
     order: Annotated[
-        Literal["direct", "paper"], typer.Option(help="paper: first to the grammar i-G, then on.")
+        Literal["direct", "paper"], typer.Option(help="paper goes by way of the grammar i-G.")
     ] = "direct",
     typing: Annotated[
-        Literal["paper", "full"], typer.Option(help="full: also Sᵀ, and 1 made of a row.")
+        Literal["paper", "full"], typer.Option(help="full also has Sᵀ, and 1 made of a row.")
     ] = "paper",
     sorts: Annotated[
         bool, typer.Option(show_default=False, help="Show which sorts each operation makes.")

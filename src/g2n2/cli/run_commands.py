@@ -82,7 +82,7 @@ def predict(
     run: Run,
     file: Annotated[str | None, typer.Argument(help="Graphs in a format g2n2 train reads.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Where the predictions go: predictions.csv for a file.")
+        Path | None, typer.Option(help="CSV to write; else predictions.csv, if FILE is given.")
     ] = None,
     smiles: Annotated[
         list[str] | None,

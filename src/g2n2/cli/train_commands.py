@@ -70,7 +70,7 @@ def train(
         typer.Option(help="random, scaffold, stored, column:NAME, fold:K or file:PATH."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="Use at most this many graphs, drawn at random.")
+        int | None, typer.Option(help="Use at most so many graphs, drawn at random.")
     ] = None,
     width: Annotated[
         int | None, typer.Option(help="Channels of every memory; else by the number of graphs.")
@@ -87,7 +87,7 @@ def train(
         int | None, typer.Option(help="Graphs in a step; else by the number of graphs.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Most epochs; else by the number of graphs.")
+        int | None, typer.Option(help="At most so many epochs; else by the number of graphs.")
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Learning rate; else the recipe's.")] = None,
     dropout: Annotated[
@@ -95,7 +95,9 @@ def train(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Train for at most this many; the learning rate comes down in them."),
+        typer.Option(
+            help="Train for at most so many minutes; the learning rate falls to its end in them."
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of weights, split and batches. [0]")

@@ -25,21 +25,24 @@ SMALLEST_BATCH = 8
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: optimiser, schedule and defaults.
+    """How to train: optimiser, schedule, and the defaults of settings of `RunConfig`.
 
     Attributes:
-        schedule: `plateau` multiplies the rate by `factor` when validation stalls for `patience`
-            epochs and stops at `least_rate`; `cosine` warms up and falls to zero.
-        cpu_width: The width of a grammar with matrices on a CPU; `cpu_rate` is the learning rate of
-            that narrower network.
+        optimiser: The optimiser.
+        schedule: `plateau` lowers the rate when validation stalls; `cosine` warms up and falls to
+            zero.
+        cpu_width: The width of a grammar with matrices on a CPU.
+        cpu_rate: The learning rate of that narrower network.
         least_steps: Least steps of an epoch; the default batch is halved until it is reached.
         cpu_visits: Epochs times training graphs of such a run: with more graphs there are fewer
-            epochs, down to `cpu_epochs`; 0 for as many epochs as elsewhere.
+            epochs; 0 for as many epochs as elsewhere.
+        cpu_epochs: Least epochs of such a run.
         warmup: Share of all steps in which the rate rises.
+        factor: What `plateau` multiplies the rate by.
+        patience: Epochs without progress that `plateau` waits for.
+        least_rate: Where `plateau` stops.
         clip: Largest gradient norm; 0 for none.
         normalise: Whether targets are scaled to mean 0 and deviation 1.
-
-    The other fields are defaults of the settings of `RunConfig` with the same name.
     """
 
     name: str
@@ -192,7 +195,7 @@ class RunConfig:
         functions: `mlp` for an MLP on every memory, `free` only where it adds nothing to the words.
         pair_bias: Whether MLPs on M have biases.
         pair_norm: How `modern` reads M: normalised for each `entry` or `graph`, or not (`none`).
-        marks: Vertices a grammar with marks (r-G_L3Σ) puts them on: `all`, `orbits`, `heavy`, or
+        marks: Nodes that a grammar with marks (r-G_L3Σ) marks: `all`, `orbits`, `heavy`, or
             how many are drawn in training.
         trunk: Layers before the marks, which all marked copies of a graph share.
         decision: Hidden widths of the decision layers.
