@@ -110,33 +110,35 @@ class BrecTest:
     verdict: BrecVerdict
 
 
-def brec_cell(
-    settings: BrecSettings, small: bool = False, pairs: Sequence[int] | None = None
-) -> Cell:
-    """A contender on BREC, on all pairs or on some of them, by number.
+def brec_cell(settings: BrecSettings, pairs: Sequence[int] = ()) -> Cell:
+    """A contender on BREC, or on a suite of some of its pairs, by number.
 
-    `small` takes one pair of at most 16 nodes of each category. Pairs that were judged are kept, so
-    that parts of a cell can be run one after the other.
+    Pairs that were judged are kept, also those of a record that has not all of them.
     """
 
     def run(job: Job) -> Measurement:
         suite, device = _brec(job.data), job.torch_device()
-        suite = one_of_each_category(suite, nodes=16) if small else suite
-        chosen = range(len(suite.pairs)) if pairs is None else pairs
-        parts = {f"pair-{i}": (settings, suite, i, device) for i in chosen}
+        suite = of_pairs(suite, pairs) if pairs else suite
+        parts = {f"pair-{i}": (settings, suite, i, device) for i in range(len(suite.pairs))}
         verdicts = job.kept_parts(parts, judge)
         return Measurement(
             len(verdicts),
             "pairs",
             metrics(verdicts, exact_power(settings.contender, suite)),
             data={"brec": suite_checksum(suite)},
-            config={"pairs": list(chosen)},
             detail={"pairs": verdicts},
         )
 
-    name = f"brec/{settings.contender.name}"
-    count = BREC_PAIRS if pairs is None else len(pairs)
-    return Cell("power", name, run, settings.as_dict(), settings.seed, ("brec",), parts=count)
+    return Cell(
+        "power",
+        f"brec/{settings.contender.name}",
+        run,
+        settings.as_dict(),
+        settings.seed,
+        ("brec",),
+        parts=len(pairs) or BREC_PAIRS,
+        parts_of=lambda record: {f"pair-{v['pair']}": v for v in record.detail["pairs"]},
+    )
 
 
 @lru_cache(maxsize=1)
@@ -144,15 +146,11 @@ def _brec(data: str | None) -> Suite:
     return load_suite("brec", data)
 
 
-def one_of_each_category(suite: Suite, nodes: int) -> Suite:
-    """The first pair of every category whose graphs have at most so many nodes."""
-    first: dict[str, tuple[int, int]] = {}
-    for category, pair in zip(suite.categories, suite.pairs, strict=True):
-        if len(suite.graphs[pair[0]]) <= nodes:
-            first.setdefault(category, pair)
-    graphs = tuple(suite.graphs[i] for pair in first.values() for i in pair)
-    pairs = tuple((2 * number, 2 * number + 1) for number in range(len(first)))
-    return Suite(suite.name, graphs, pairs, tuple(first))
+def of_pairs(suite: Suite, chosen: Sequence[int]) -> Suite:
+    """The suite of some pairs."""
+    graphs = tuple(suite.graphs[i] for number in chosen for i in suite.pairs[number])
+    pairs = tuple((2 * number, 2 * number + 1) for number in range(len(chosen)))
+    return Suite(suite.name, graphs, pairs, tuple(suite.categories[number] for number in chosen))
 
 
 def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device) -> PairVerdict:

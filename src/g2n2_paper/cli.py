@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from g2n2.cli.options import Device as DeviceName
 from g2n2.errors import DataError
 
 from .record import QUESTIONS
+
+if TYPE_CHECKING:
+    from .runner import Cell
 
 app = typer.Typer(
     help="The paper's experiments, reports and benchmark tables.",
@@ -61,10 +64,7 @@ def _question(question: str) -> Callable[..., None]:
 
         cells = choose(cells_of(question, smoke), only or (), seed or ())
         if list_cells:
-            rows = [
-                ("done" if cell.record(results) else "–", str(cell.seed), cell.name)
-                for cell in cells
-            ]
+            rows = [(_state(cell, results), str(cell.seed), cell.name) for cell in cells]
             show.table(("record", "seed", "cell"), rows, narrow=2)
             return
         if smoke and results == Path("results"):
@@ -86,6 +86,14 @@ def _question(question: str) -> Callable[..., None]:
 
     command.__doc__ = f"{PURPOSES[question]} Runs the cells that have no record."
     return command
+
+
+def _state(cell: Cell, results: Path) -> str:
+    """`done`, `363 of 400`, or a dash for a cell without a record."""
+    record = cell.record(results)
+    if record is None or cell.is_whole(record):
+        return "done" if record else "–"
+    return f"{record.done} of {cell.parts}"
 
 
 for _name in QUESTIONS:

@@ -27,6 +27,8 @@ from .runs import training_cell
 MARKED_FOLDS = 4
 """Of EXP for the network with marks, which takes a minute of an H200 for each."""
 RANDOM_NETWORKS = 10
+SMOKE_PAIRS = (0, 60, 160)
+"""Pairs of small graphs of BREC."""
 ZINC_DECISION = {"r-G_L3": (480,), "r-G_L3Σ": (256,)}
 """Hidden units of the decision layers that make both networks equally large."""
 
@@ -36,7 +38,7 @@ def cells(smoke: bool = False) -> list[Cell]:
     if smoke:
         small = CONTENDERS["G2N2-3"]
         return [
-            brec_cell(BrecSettings(small, training=BrecTraining(epochs=2)), small=True),
+            brec_cell(BrecSettings(small, training=BrecTraining(epochs=2)), SMOKE_PAIRS),
             class_cell("csl", small, epochs=1, folds=1, threads=1),
             graph8c_cell(small, networks=1, limit=200),
             exact_cell(small, limit=200),

@@ -4,7 +4,7 @@ joint/width32/TRACK/NETWORK/modern       all twelve targets at once; also width6
 single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64; `modern` is that of version 0.2
 single/TARGET/distance/G2N2/defaults     with the library's present defaults
 …/defaults[/wider]/epochs-20             the same for so many epochs, also with short and long range
-…/G2N2+D/defaults/epochs-20              the grammar with moments of learned charges as sentences
+…/G2N2+D/defaults/epochs-20, epochs-100  the grammar with moments of learned charges as sentences
 …/PPGN/modern/equal-time                 as many epochs as fit into the seconds of G²N²
 …/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
 …/distance/G2N2/modern/extent            with fitted sums of squared distances taken off
@@ -130,7 +130,8 @@ def run_names() -> Iterator[str]:
     defaults = "single/{}/distance/G2N2/defaults"
     yield from map(defaults.format, AGAIN)
     yield from (f"{defaults}{w}/epochs-20".format(t) for t in STUDIED for w in ("", "/wider"))
-    yield from (f"single/{t}/distance/G2N2+D/defaults/epochs-20" for t in MOMENTS)
+    moments = "single/{}/distance/G2N2+D/defaults/epochs-{}"
+    yield from (moments.format(t, epochs) for epochs in (20, 100) for t in MOMENTS)
     for epochs in (100, 200):
         tails = (f"/epochs-{epochs}", f"/wider/epochs-{epochs}")
         yield from (defaults.format(target) + tail for target in AGAIN for tail in tails)

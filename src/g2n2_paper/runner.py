@@ -120,6 +120,8 @@ class Cell:
     timed: bool = False  # it measures time, so nothing may run beside it
     needs_gpu: bool = False  # on a CPU it would be another measurement
     parts: int = 1  # how many parts its `run` gives to `kept_parts`, if it does
+    # those of a record that has fewer, by name: they are not computed again
+    parts_of: Callable[[CellRecord], Mapping[str, Any]] = lambda _: {}
 
     @property
     def label(self) -> str:
@@ -135,10 +137,14 @@ class Cell:
         return all(recorded.get(name, value) == value for name, value in settings.items())
 
     def record(self, results: Path) -> CellRecord | None:
-        """The record of this cell with its present settings, if there is one."""
+        """The record of this cell with its present settings, if there is one; it may be partial."""
         path = record_path(results, self.question, self.name, self.seed)
         record = CellRecord.read(path) if path.exists() else None
         return record if record and self.matches(record) else None
+
+    def is_whole(self, record: CellRecord | None) -> bool:
+        """Whether a record has all parts."""
+        return record is not None and record.done >= self.parts
 
     def folder(self, work: Path) -> Path:
         """Folder of unfinished work: another one for other settings."""
@@ -203,7 +209,7 @@ def run_cells(
         except DataError as error:
             add(cell, "failed", str(error))
             continue
-        if record:
+        if record and cell.is_whole(record):
             add(cell, "kept", f"{record.done} {record.unit}")
         else:
             missing.append(cell)
@@ -273,6 +279,7 @@ def run_share(cell: Cell, job: Job) -> tuple[State, str]:
     """Compute some parts of a cell; what is missing or fails is told by `run_cell`, at the end."""
     if not _lacks(cell, job):
         folder = cell.folder(job.work)
+        _unpack(cell, job, folder)
         name = ATTEMPTS.replace(".", f"-{job.share[0]}.")
         with suppress(Exception), _attempt(folder, job, name), suppress(ShareEndsError):
             cell.run(replace(job, work=folder))
@@ -286,10 +293,11 @@ def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
     folder = cell.folder(job.work)
     try:
         with sole_writer(folder, "wait for it or choose another --work"):
+            earlier = _unpack(cell, job, folder)
             with _attempt(folder, job) as attempts:
                 measured = cell.run(replace(job, work=folder))
-            shared = sorted(folder.glob(ATTEMPTS.replace(".", "-*.")))
-            earlier = [row for path in shared for row in json.loads(path.read_text("utf-8"))]
+            for path in sorted(folder.glob(ATTEMPTS.replace(".", "-*."))):
+                earlier += json.loads(path.read_text("utf-8"))
             _record(cell, measured, earlier + attempts).write(job.results)
     except G2N2Error as error:
         return "failed", str(error)
@@ -298,6 +306,22 @@ def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
         log.write_text(traceback.format_exc(), encoding="utf-8")
         return "failed", f"{type(error).__name__}: {error}; see {log}"
     return "done", f"{measured.done} {measured.unit}"
+
+
+def _unpack(cell: Cell, job: Job, folder: Path) -> list[dict[str, Any]]:
+    """Put the parts of a partial record among those of the folder; returns its attempts."""
+    record = cell.record(job.results)
+    if record is None or cell.is_whole(record):
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in cell.parts_of(record).items():
+        path = folder / f"{name}.json"
+        if not path.exists():
+            replace_file(path, json.dumps(content).encode())
+    before = [*record.provenance.get(EARLIER, ()), record.provenance]
+    return [{**where, "seconds": 0.0} for where in before[:-1]] + [
+        {**before[-1], "seconds": record.seconds}
+    ]
 
 
 def _lacks(cell: Cell, job: Job) -> str:

@@ -29,7 +29,7 @@ from g2n2_paper.brec import (
     brec_tests,
     clearest_gap,
     judge,
-    one_of_each_category,
+    of_pairs,
     train_apart,
 )
 from g2n2_paper.brec_statistics import (
@@ -41,7 +41,7 @@ from g2n2_paper.brec_statistics import (
 )
 from g2n2_paper.contenders import CONTENDERS, MARKED, exact_power
 from g2n2_paper.embeddings import Standardise, calibrate
-from g2n2_paper.runner import Job
+from g2n2_paper.runner import Job, run_cells
 
 CPU = torch.device("cpu")
 
@@ -308,9 +308,6 @@ def test_a_cell_counts_verdicts_beside_exact_power(
     first, second = cell.run(job), cell.run(job)
     assert judged == [0, 1], "a pair that was judged is not judged again"
     assert first.metrics == second.metrics
-    some = brec_cell(settings(), pairs=[1]).run(job)
-    assert (some.done, some.config["pairs"], judged) == (1, [1], [0, 1])
-    assert (some.metrics["trained separated"], some.metrics["exact bound"]) == (0, 1)
     assert first.metrics["trained separated"] == first.metrics["exact separated"] == 1
     assert first.metrics["separated beyond the bound"] == 0
     assert (first.metrics["exact bound"], first.metrics["judged within the bound"]) == (1, 1)
@@ -332,14 +329,33 @@ def test_what_is_separated_beyond_the_bound_is_counted(pairs: Suite) -> None:
     assert (counts["trained separated"], counts["judged within the bound"]) == (2, 1)
 
 
-def test_a_small_sample_has_a_pair_of_every_category() -> None:
-    small, large = adjacency(nx.path_graph(3)), adjacency(nx.path_graph(9))
-    pairs = tuple((i, i + 1) for i in range(0, 8, 2))
-    graphs = (large, large, small, small, small, small, large, large)
-    suite = Suite("s", graphs, pairs, ("a", "a", "b", "c"))
-    few = one_of_each_category(suite, nodes=5)
-    assert (few.pairs, few.categories) == (((0, 1), (2, 3)), ("a", "b"))
-    assert [len(graph) for graph in few.graphs] == [3] * 4
+def test_some_pairs_are_a_suite_of_their_own() -> None:
+    graphs = tuple(adjacency(nx.path_graph(n)) for n in range(1, 7))
+    suite = Suite("s", graphs, ((0, 1), (2, 3), (4, 5)), ("a", "b", "c"))
+    few = of_pairs(suite, (2, 0))
+    assert (few.pairs, few.categories) == (((0, 1), (2, 3)), ("c", "a"))
+    assert [len(graph) for graph in few.graphs] == [5, 6, 1, 2]
+
+
+def test_pairs_of_a_record_are_not_judged_again(
+    pairs: Suite, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brec, "_brec", lambda data: pairs)
+    judged = []
+    real = brec.judge
+    monkeypatch.setattr(brec, "judge", lambda *a: judged.append(a[2]) or real(*a))
+    cell = replace(brec_cell(settings()), parts=2)
+    job = Job(tmp_path / "work", tmp_path / "results", "cpu")
+    run_cells([cell], job)
+    whole = cell.record(job.results)
+    verdicts = whole.detail["pairs"]
+    replace(whole, done=1, detail={"pairs": verdicts[1:]}).write(job.results)
+    assert not cell.is_whole(cell.record(job.results))
+    run_cells([cell], replace(job, work=tmp_path / "other"))
+    assert judged == [0, 1, 0]
+    again = cell.record(job.results)
+    assert again.detail["pairs"][1] == verdicts[1]
+    assert again.metrics == whole.metrics
 
 
 def test_a_gap_is_measured_by_the_spread_of_relabelings():

@@ -22,6 +22,8 @@ def test_the_list_says_which_cells_have_a_record(tmp_path):
     lines = {line.split()[-1]: line.split()[0] for line in found.output.splitlines()}
     assert lines["band/G2N2-slow/layers-5"] == "done"
     assert lines["low/G2N2-slow/layers-5"] == "–"
+    partial = run("power", "--list", "--only", "brec/L1ΣΣ-9").output
+    assert "220 of 400" in partial
     elsewhere = run("q4", "--list", "--only", "ceilings", "--results", str(tmp_path))
     assert elsewhere.output.splitlines()[1].split() == ["–", "0", "ceilings"]
 
@@ -88,5 +90,5 @@ def test_a_gpu_that_is_not_there():
 def test_the_cases_are_listed_with_their_floors():
     found = run("bench", "--list")
     assert found.exit_code == 0
-    assert "train-32-bf16" in found.output
-    assert "≥ 50,000 graphs/s" in found.output
+    assert "train-32-bf16-modern" in found.output
+    assert "≥ 60,000 graphs/s" in found.output

@@ -75,7 +75,7 @@ def test_the_command_answers_in_a_clone():
         assert f"\n  {command} " in done.stdout
 
 
-@pytest.mark.parametrize("script", ["against_before", "coverage", "speedrun"])
+@pytest.mark.parametrize("script", ["against_before", "coverage", "speedrun", "without_kernels"])
 def test_what_a_script_imports_from_the_library_is_there(script):
     source = (ROOT / "benchmarks" / f"{script}.py").read_text("utf-8")
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]

@@ -114,6 +114,31 @@ def test_a_stopped_cell_goes_on_with_the_parts_it_has(job):
     assert CellRecord.read(job.results / "q1" / "a.s0.json").metrics == {"value": 30.0}
 
 
+def test_a_partial_record_lends_its_parts_its_time_and_its_place(job):
+    computed = []
+
+    def part(number):
+        computed.append(number)
+        return number * 10
+
+    def run(own):
+        parts = own.kept_parts({f"part-{i}": (i,) for i in range(3)}, part)
+        return replace(measured(sum(parts)), detail={"parts": parts})
+
+    whole = cell(run=run, parts=3, parts_of=lambda record: {"part-1": record.detail["parts"][0]})
+    run_cells([whole], job)
+    record = whole.record(job.results)
+    elsewhere = {**record.provenance, "device": "another"}
+    partial = replace(record, done=1, detail={"parts": [11]}, provenance=elsewhere, seconds=7.0)
+    partial.write(job.results)
+    assert states(run_cells([whole], replace(job, work=job.work / "new"))) == ["done"]
+    assert computed == [0, 1, 2, 0, 2]
+    again = whole.record(job.results)
+    assert (again.metrics, again.detail) == ({"value": 31.0}, {"parts": [0, 11, 20]})
+    assert again.seconds >= 7.0
+    assert [place["device"] for place in again.provenance["earlier slices"]] == ["another"]
+
+
 def test_time_and_place_of_stopped_attempts_are_recorded(job, monkeypatch):
     real, commits = runner.provenance, iter(["first", "second", "second"])
     monkeypatch.setattr(runner, "provenance", lambda d: real(d) | {"commit": next(commits)})

@@ -1,0 +1,269 @@
+"""What is to be measured and trained next on a machine with one H200, as three commands.
+
+    python benchmarks/gpu_session.py prepare             # here: data, graphs of molecules, QM9
+    python benchmarks/gpu_session.py measure --out DIR   # there, each within --minutes
+    python benchmarks/gpu_session.py train --out DIR
+    python benchmarks/gpu_session.py qm9 --out DIR
+    python benchmarks/gpu_session.py collect FILE …      # here: records into results/
+
+A command goes through its stages; lanes of a stage run side by side, commands of a lane one after
+the other. When time is up, what runs is stopped as by Ctrl-C: whole cells have records, others
+checkpoints, and the same command goes on from both. What was made comes back as archives in DIR.
+benchmarks/README.md has the estimates and says which lanes decide about an aim.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SESSION = ROOT / "build" / "session"
+DATA, RESULTS, WORK = SESSION / "data", SESSION / "results", SESSION / "work"
+LOGS, CACHE = SESSION / "logs", DATA / "qm9.cache"
+ARCHIVE_BYTES, ARCHIVES = 15 * 2**20, 6
+"""Of an archive that comes back, and how many there are of unfinished work."""
+GRACE, LEAST, PACKING = 20.0, 5.0, 15.0
+"""Seconds to write checkpoints in, to begin a command with, and to pack in the end."""
+
+Command = list[str]
+Lane = list[Command]
+Stage = dict[str, Lane]
+
+
+def cells(question: str, *only: str, jobs: int = 1) -> Command:
+    """Cells of a question that have no record; `jobs` of them at a time."""
+    return [question, "--jobs", str(jobs), *(word for part in only for word in ("--only", part))]
+
+
+def bench(*cases: str) -> Command:
+    return ["bench", *(word for case in cases for word in ("--case", case))]
+
+
+def gpu_tests() -> Stage:
+    """A lane for each file with tests that need a GPU."""
+    files = sorted(p for p in (ROOT / "tests").rglob("test_*.py") if "mark.gpu" in p.read_text())
+    words = ["pytest", "-q", "-m", "gpu", "-o", "addopts=--import-mode=importlib"]
+    return {path.stem: [[*words, str(path.relative_to(ROOT))]] for path in files}
+
+
+SINGLE = "single/{}/distance/G2N2{}/defaults{}/epochs-{}"
+CALLS: dict[str, list[Stage]] = {
+    "measure": [
+        gpu_tests(),
+        {
+            "bench": [
+                bench("training", "inference", "epoch", "product", "large", "marks"),
+                ["benchmarks/without_kernels.py"],
+                bench("profile", "marks-nodes", "batch", "nodes", "width"),
+            ]
+        },
+    ],
+    "train": [
+        {
+            "tu": [cells("q3", "errica", jobs=5)],
+            "molecules": [cells("molecules", "G2N2", jobs=4)],
+            "power": [
+                cells("power", "counting/beyond", jobs=2),
+                cells("power", "brec/G2N2Σ-5", jobs=3),
+            ],
+            "later": [cells("molecules", "GINE", jobs=2), cells("power", "brec/PPGN-alike")],
+        },
+    ],
+    "qm9": [
+        {"speedrun": [["benchmarks/speedrun.py", "run", "results/speedrun/h200.json"]]},
+        {
+            "mu": [cells("q2", SINGLE.format("mu", "+D", "", n)) for n in (20, 100)],
+            "r2": [cells("q2", SINGLE.format("r2", "+D", "", n)) for n in (20, 100)],
+            **{t: [cells("q2", SINGLE.format(t, "", "/wider", 100))] for t in ("u0", "homo")},
+            "alpha": [cells("q2", SINGLE.format("alpha", "", "/wider", 100))],
+        },
+    ],
+}
+
+
+def prepare(data: Path) -> None:
+    """All that the machine lacks, in a folder that travels with the repository."""
+    from g2n2.data.qm9 import load_qm9
+    from g2n2_paper.molecule_sets import SETS, write_graphs
+
+    DATA.mkdir(parents=True, exist_ok=True)
+    for source in (path for path in data.rglob("*") if path.is_file()):
+        (DATA / source.relative_to(data).parent).mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, DATA / source.relative_to(data))
+    for molecules in SETS:
+        write_graphs(molecules, DATA, str(data))
+    load_qm9("ppgn", "distance", cache=CACHE)
+    size = sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file())
+    print(f"{size / 2**20:.0f} MiB in {DATA}")
+
+
+def run(call: str, out: Path, minutes: float, smoke: bool) -> None:
+    """Go through the stages of a call."""
+    deadline = time.monotonic() + 60.0 * minutes - GRACE - PACKING
+    for folder in (out, WORK, LOGS):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not RESULTS.exists():
+        shutil.copytree(ROOT / "results", RESULTS)
+    since, over = time.time(), threading.Event()
+
+    def pack_now_and_then() -> None:
+        while not over.wait(60.0):
+            pack_records(out, call, since)
+
+    packing = threading.Thread(target=pack_now_and_then)
+    packing.start()
+    shares = call != "measure" and shutil.which("nvidia-cuda-mps-control")
+    if shares:  # processes then share the GPU at the same time, not in turns
+        subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
+    try:
+        for stage in CALLS[call]:
+            lanes = [
+                threading.Thread(target=run_lane, args=(name, lane, deadline, smoke))
+                for name, lane in stage.items()
+            ]
+            for lane in lanes:
+                lane.start()
+            for lane in lanes:
+                lane.join()
+    finally:
+        over.set()
+        packing.join()
+        if shares:
+            subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", check=False)
+        pack_records(out, call, since)
+        pack_work(out, call)
+
+
+def run_lane(name: str, lane: Lane, deadline: float, smoke: bool) -> None:
+    """Run commands until time is up; what they print is kept."""
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": "1",
+        "G2N2_DATA": str(DATA),
+        "TRITON_CACHE_DIR": str(SESSION / "triton"),
+    }
+    for command in lane:
+        left = deadline - time.monotonic()
+        if left < LEAST:
+            print(f"{name}: no time for {' '.join(command)}", flush=True)
+            return
+        words, started = words_of(command, smoke), time.monotonic()
+        with (LOGS / f"{name}.txt").open("ab") as log:
+            process = subprocess.Popen(
+                words, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=SESSION
+            )
+            try:
+                process.wait(left)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                try:
+                    process.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+        seconds = time.monotonic() - started
+        print(
+            f"{name}: code {process.returncode}, {seconds:.0f} s, {' '.join(command)}", flush=True
+        )
+
+
+def words_of(command: Command, smoke: bool = False) -> list[str]:
+    """A command with its paths; with `smoke`, the smallest that shows that it runs."""
+    first, *rest = command
+    if first == "pytest":
+        *options, path = rest
+        return [sys.executable, "-m", first, *options, *["--co"] * smoke, str(ROOT / path)]
+    if first.endswith(".py"):
+        tiny = ["--smoke"] if first.endswith("kernels.py") else ["--limit", "300", "--epochs", "2"]
+        cache = [] if first.endswith("kernels.py") else ["--cache", str(CACHE)]
+        return [sys.executable, str(ROOT / first), *rest, *cache, *(tiny if smoke else [])]
+    if first == "bench":
+        rest = ["--case", "cpu-train-32", "--quick"] if smoke else rest
+        folder = ["--out", str(RESULTS / "bench")]
+    else:
+        jobs = rest[rest.index("--jobs") : rest.index("--jobs") + 2]
+        rest = [*jobs, "--smoke"] if smoke else rest
+        results = SESSION / "smoke" if smoke else RESULTS
+        folder = ["--results", str(results), "--work", str(WORK), "--data", str(DATA)]
+    cache = [] if smoke and first == "bench" else ["--cache", str(CACHE)]
+    return [sys.executable, "-m", "g2n2_paper", first, *rest, *folder, *cache]
+
+
+def pack_records(out: Path, call: str, since: float) -> None:
+    """Records made since a time, and what commands printed."""
+    made = (p for p in RESULTS.rglob("*.json") if p.stat().st_mtime >= since)
+    archive(out / f"{call}-records.tar.gz", [*made, *LOGS.glob("*.txt")])
+
+
+def pack_work(out: Path, call: str) -> None:
+    """Unfinished work and compiled kernels, in as many archives as may come back."""
+    kept = [
+        path
+        for folder in (WORK, SESSION / "triton")
+        for path in sorted(folder.rglob("*"), key=lambda path: path.stat().st_mtime)
+        if path.is_file()
+    ]
+    groups: list[list[Path]] = [[]]
+    size = 0
+    for path in kept:
+        size += path.stat().st_size
+        if size > ARCHIVE_BYTES:
+            groups.append([])
+            size = path.stat().st_size
+        groups[-1].append(path)
+    for number, group in enumerate(groups[-ARCHIVES:]):
+        archive(out / f"{call}-work-{number}.tar.gz", group)
+
+
+def archive(path: Path, files: Iterable[Path]) -> None:
+    part = path.with_suffix(".part")
+    with tarfile.open(part, "w:gz") as tar:
+        for file in files:
+            tar.add(file, file.relative_to(SESSION))
+    part.replace(path)
+
+
+def collect(files: Iterable[Path]) -> None:
+    """Unpack what came back; records go into results/."""
+    SESSION.mkdir(parents=True, exist_ok=True)
+    for path in files:
+        with tarfile.open(path) as tar:
+            tar.extractall(SESSION, filter="data")
+            for name in tar.getnames():
+                if name.startswith("results/"):
+                    (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(SESSION / name, ROOT / name)
+                    print(name)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    preparing = commands.add_parser("prepare")
+    preparing.add_argument("--data", type=Path, default=os.environ.get("G2N2_DATA"))
+    for call in CALLS:
+        calling = commands.add_parser(call)
+        calling.add_argument("--out", type=Path, required=True)
+        calling.add_argument("--minutes", type=float, default=9.0)
+        calling.add_argument("--smoke", action="store_true", help="tiny, on any machine")
+    commands.add_parser("collect").add_argument("files", type=Path, nargs="+")
+    given = parser.parse_args()
+    if given.command == "prepare":
+        prepare(given.data)
+    elif given.command == "collect":
+        collect(given.files)
+    else:
+        run(given.command, given.out.resolve(), given.minutes, given.smoke)
+
+
+if __name__ == "__main__":
+    main()
