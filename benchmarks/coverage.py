@@ -151,12 +151,10 @@ def one_run(folder: Path, name: str, seed: int, settings: Mapping[str, Any]) -> 
         "notes": sum(map(bool, outcome.notes)),
     }
     if outcome.task.kind == "regression":
-        errors = np.abs(outcome.made.values - outcome.made.targets)[:, 0]
+        errors = np.abs(outcome.predicted - outcome.targets)[:, 0]
         row["levels"] = {
             f"{level:g}": {
-                **outcome.calibration.reliability(outcome.task, outcome.made, level)[
-                    graphs.columns[0].name
-                ],
+                **replace(outcome, interval=level).reliability[graphs.columns[0].name],
                 "fresh_coverage": fresh_coverage(errors, level, seed),
             }
             for level in LEVELS

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 SESSION = ROOT / "build" / "session"
 DATA, RESULTS, WORK = SESSION / "data", SESSION / "results", SESSION / "work"
 LOGS, CACHE = SESSION / "logs", DATA / "qm9.cache"
-ARCHIVE_BYTES, ARCHIVES = 15 * 2**20, 6
+ARCHIVE_BYTES, ARCHIVES = 15 * 2**20, 4
 """Of an archive that comes back, and how many there are of unfinished work."""
 GRACE, LEAST, PACKING = 20.0, 5.0, 15.0
 """Seconds to write checkpoints in, to begin a command with, and to pack in the end."""
@@ -124,8 +124,11 @@ def run(call: str, out: Path, minutes: float, smoke: bool) -> None:
     shares = call != "measure" and shutil.which("nvidia-cuda-mps-control")
     if shares:  # processes then share the GPU at the same time, not in turns
         subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
+    begun: set[str] = set()
     try:
         for stage in CALLS[call]:
+            if smoke:
+                stage = {name: once(lane, begun) for name, lane in stage.items()}
             lanes = [
                 threading.Thread(target=run_lane, args=(name, lane, deadline, smoke))
                 for name, lane in stage.items()
@@ -140,7 +143,17 @@ def run(call: str, out: Path, minutes: float, smoke: bool) -> None:
         if shares:
             subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", check=False)
         pack_records(out, call, since)
-        pack_work(out, call)
+        pack_work(out, call, since)
+
+
+def once(lane: Lane, begun: set[str]) -> Lane:
+    """Commands of a kind that was not tried yet: tiny settings make all of a kind the same."""
+    new = []
+    for command in lane:
+        if command[0] not in begun:
+            new.append(command)
+        begun.add(command[0])
+    return new
 
 
 def run_lane(name: str, lane: Lane, deadline: float, smoke: bool) -> None:
@@ -204,14 +217,11 @@ def pack_records(out: Path, call: str, since: float) -> None:
     archive(out / f"{call}-records.tar.gz", [*made, *LOGS.glob("*.txt")])
 
 
-def pack_work(out: Path, call: str) -> None:
-    """Unfinished work and compiled kernels, in as many archives as may come back."""
-    kept = [
-        path
-        for folder in (WORK, SESSION / "triton")
-        for path in sorted(folder.rglob("*"), key=lambda path: path.stat().st_mtime)
-        if path.is_file()
-    ]
+def pack_work(out: Path, call: str, since: float) -> None:
+    """Compiled kernels and the work of cells without a record, in as many archives as may come."""
+    cells = (path for path in WORK.glob("*/*") if path.is_dir() and not has_record(path, since))
+    files = (path for folder in (*cells, SESSION / "triton") for path in folder.rglob("*"))
+    kept = sorted((path for path in files if path.is_file()), key=lambda path: path.stat().st_mtime)
     groups: list[list[Path]] = [[]]
     size = 0
     for path in kept:
@@ -222,6 +232,12 @@ def pack_work(out: Path, call: str) -> None:
         groups[-1].append(path)
     for number, group in enumerate(groups[-ARCHIVES:]):
         archive(out / f"{call}-work-{number}.tar.gz", group)
+
+
+def has_record(work: Path, since: float) -> bool:
+    """Whether the cell of a folder of unfinished work has a record made since a time."""
+    record = RESULTS / work.parent.name / f"{work.name.rpartition('.')[0]}.json"
+    return record.exists() and record.stat().st_mtime >= since
 
 
 def archive(path: Path, files: Iterable[Path]) -> None:

@@ -29,9 +29,8 @@ from torch.nn import functional
 
 from g2n2 import bench
 from g2n2.ops.graph_index import GraphIndex
-from g2n2.ops.rule_kernels import reference as rules_reference
+from g2n2.ops.rule_kernels.reference import apply as apply_reference
 from g2n2.ops.rule_kernels.spec import KernelRule
-from g2n2.ops.selecting import reference as selecting_reference
 from g2n2.training.optimiser import init_optimiser_state
 from g2n2.training.run_folder import provenance
 from g2n2_paper.bench.measures import kernel_digest
@@ -44,14 +43,16 @@ Map = tuple[Tensor, Tensor | None]
 def select(
     memory: Tensor, gain: Tensor | None, small: float, weight: Tensor, room: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`ops.selecting.triton.select`; nothing is put where later outputs go."""
-    return selecting_reference.select(memory, gain, small, weight)
+    """`ops.selecting.select`; nothing is put where later outputs go."""
+    norm = functional.rms_norm
+    read = memory if gain is None else norm(memory, memory.shape[-1:], gain, small)
+    return read, functional.linear(read, weight), memory
 
 
 def mix_rows(
     joined: Tensor, first: Map, second: Map, total: Tensor, residual: Tensor | None = None
 ) -> Tensor:
-    """`ops.pair_mlp.triton.mix_rows`."""
+    """`ops.pair_mlp.mix_rows`."""
     out = functional.linear(functional.linear(joined, *first).relu(), *second)
     out = out if residual is None else out + residual
     return out * (torch.arange(len(out), device=out.device) < total).unsqueeze(1)
@@ -100,7 +101,7 @@ def apply_padded(
     padded = matrices[pair_at] * inner.unsqueeze(-1)
     columns = None if vectors is None else vectors[node_at] * inside.unsqueeze(-1)
     scale = scale.to(matrices.dtype)
-    joined, column = rules_reference.apply(None, padded, columns, scale, rules)
+    joined, column = apply_reference(None, padded, columns, scale, rules)
     rows = joined.flatten(0, 2)[pair_from] * is_pair.unsqueeze(1)
     column = column.flatten(0, 1)[node_from] * is_node.unsqueeze(1)
     return rows if kept is None else torch.cat([kept, rows], dim=1), column
@@ -128,7 +129,7 @@ def packed_pools(
     pools: Sequence[str],
     unit: float = 1.0,
 ) -> Tensor:
-    """`ops.pooling.triton.packed_pools` by sums at indices."""
+    """`ops.pooling.packed_pools` by sums at indices."""
     parts = []
     for pool in pools:
         if pool == "nodes":
@@ -163,14 +164,14 @@ def _one_stream(branch: Any) -> None:
 
 def replacements(compiled: bool) -> dict[str, dict[str, Any]]:
     """What stands in for each kernel: names of functions to other functions."""
-    made = partial(torch.compile, dynamic=True) if compiled else lambda function: function
-    plain = {
-        "norm and selectors": {"g2n2.ops.selecting.triton.select": made(select)},
+    made: Any = partial(torch.compile, dynamic=True) if compiled else lambda function: function
+    plain: dict[str, dict[str, Any]] = {
+        "norm and selectors": {"g2n2.ops.selecting.select": made(select)},
         "rules": {
             "g2n2.ops.rule_kernels.triton.apply": partial(apply_rules, compute=made(apply_padded))
         },
-        "edges of the MLP": {"g2n2.ops.pair_mlp.triton.mix_rows": made(mix_rows)},
-        "pooling": {"g2n2.ops.pooling.triton.packed_pools": packed_pools},
+        "edges of the MLP": {"g2n2.ops.pair_mlp.mix_rows": made(mix_rows)},
+        "pooling": {"g2n2.ops.pooling.packed_pools": packed_pools},
         "absolute error": {
             "g2n2.ops.absolute_error.mean_absolute_error": made(mean_absolute_error)
         },
@@ -228,16 +229,17 @@ def main() -> None:
     for batch in [4] if given.smoke else given.batch:
         shape: dict[str, Any] = {"width": 8, "layers": 2} if given.smoke else {}
         graphs = bench.drawn_molecules(batch * (2 if given.smoke else 16))
-        make = partial(bench.Workload.of, device=device, preset="modern", precision="bf16", **shape)
-        work, few = make(graphs, batch), make(bench.drawn_molecules(32), 32)
-        variants = [("all kernels", {}, "")]
+        shape |= {"preset": "modern", "precision": "bf16"}
+        work = bench.Workload.of(graphs, batch, device, **shape)
+        few = bench.Workload.of(bench.drawn_molecules(32), 32, device, **shape)
+        variants: list[tuple[str, dict[str, Any], str]] = [("all kernels", {}, "")]
         variants += [(name, f, "plain") for name, f in replacements(False).items()]
         if given.compile:
             variants += [(name, f, "compiled") for name, f in replacements(True).items()]
-        base = None
+        base: float | None = None
         for name, functions, how in variants:
             started = time.monotonic()
-            row = {"batch": batch, "without": name if how else "", "by": how}
+            row: dict[str, Any] = {"batch": batch, "without": name if how else "", "by": how}
             row |= measured(work, few, functions)
             base = base or row.get("seconds")
             if base and "seconds" in row:

@@ -12,9 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 IMPORTED_AS = {"scikit-learn": "sklearn", "pillow": "PIL", "mkdocs-material": "mkdocs"}
 """Distributions whose packages have other names; `-` is `_` in all others."""
-TOOLS = {
-    "pytest-xdist", "ruff", "mypy", "tabulate", "mkdocs-material", "mkdocstrings", "hatchling"
-}  # fmt: skip
+TOOLS = {"pytest-xdist", "ruff", "mypy", "mkdocs-material", "mkdocstrings", "hatchling"}
 """What is run, or loaded by another package: no code of ours imports it."""
 
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -58,6 +58,9 @@ from .contenders import Contender, ExactPower, exact_power, suite_checksum
 from .embeddings import calibrated_embedding
 from .runner import Cell, Job, Measurement
 
+SEED = 0
+PRECISION: Precision = "float64"
+"""In float32, differences that appear in the fifth layer and later are lost in rounding."""
 TRAINED = "trained separated"
 CLEAR = "trained separated, clear of noise"
 BEYOND = "separated beyond the bound"
@@ -86,56 +89,48 @@ class BrecTraining:
     stop_below: float = 0.2
 
 
-@dataclass(frozen=True)
-class BrecSettings:
-    """What a pair's verdict depends on besides the pair.
-
-    In float32, differences that appear in the fifth layer and later are lost in rounding.
-    """
-
-    contender: Contender
-    seed: int = 0
-    training: BrecTraining = field(default_factory=BrecTraining)
-    precision: Precision = "float64"
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "contender": self.contender.as_dict()}
-
-
-@dataclass(frozen=True)
-class BrecTest:
+class BrecTest(NamedTuple):
     """One statistic on one pair, and the verdict by it and by its reliability check."""
 
     value: float
     verdict: BrecVerdict
 
 
-def brec_cell(settings: BrecSettings, pairs: Sequence[int] = ()) -> Cell:
+def brec_cell(
+    contender: Contender, pairs: Sequence[int] = (), training: BrecTraining | None = None
+) -> Cell:
     """A contender on BREC, or on a suite of some of its pairs, by number.
 
     Pairs that were judged are kept, also those of a record that has not all of them.
     """
+    training = training or BrecTraining()
 
     def run(job: Job) -> Measurement:
         suite, device = _brec(job.data), job.torch_device()
         suite = of_pairs(suite, pairs) if pairs else suite
-        parts = {f"pair-{i}": (settings, suite, i, device) for i in range(len(suite.pairs))}
+        parts = {
+            f"pair-{i}": (contender, training, suite, i, device) for i in range(len(suite.pairs))
+        }
         verdicts = job.kept_parts(parts, judge)
         return Measurement(
             len(verdicts),
             "pairs",
-            metrics(verdicts, exact_power(settings.contender, suite)),
+            metrics(verdicts, exact_power(contender, suite)),
             data={"brec": suite_checksum(suite)},
             detail={"pairs": verdicts},
         )
 
     return Cell(
         "power",
-        f"brec/{settings.contender.name}",
+        f"brec/{contender.name}",
         run,
-        settings.as_dict(),
-        settings.seed,
-        ("brec",),
+        {
+            "contender": contender.as_dict(),
+            "seed": SEED,
+            "training": asdict(training),
+            "precision": PRECISION,
+        },
+        needs=("brec",),
         parts=len(pairs) or BREC_PAIRS,
         parts_of=lambda record: {f"pair-{v['pair']}": v for v in record.detail["pairs"]},
     )
@@ -153,30 +148,28 @@ def of_pairs(suite: Suite, chosen: Sequence[int]) -> Suite:
     return Suite(suite.name, graphs, pairs, tuple(suite.categories[number] for number in chosen))
 
 
-def judge(settings: BrecSettings, suite: Suite, index: int, device: torch.device) -> PairVerdict:
+def judge(
+    contender: Contender, training: BrecTraining, suite: Suite, index: int, device: torch.device
+) -> PairVerdict:
     """Train a network on one pair of a suite and test it."""
     start = time.monotonic()
     graphs = [suite.graphs[i] for i in suite.pairs[index]]
-    key = (settings.seed, index)
-
+    key = (SEED, index)
     relabel: Relabel = relabelled
-    if settings.contender.options.get("marks") == "orbits":
-        relabel = partial(relabelled_with_orbits, marks=settings.contender.network.count("Σ"))
+    if contender.options.get("marks") == "orbits":
+        relabel = partial(relabelled_with_orbits, marks=contender.network.count("Σ"))
 
     def copies(count: int, *more: int) -> list[Sequence[Adjacency]]:
         return [relabel(g, count, (*key, side, *more)) for side, g in enumerate(graphs)]
 
     def make(_: int) -> Network:
         few = list(chain(*copies(CALIBRATING)))
-        dtype = getattr(torch, settings.precision)
-        return calibrated_embedding(settings.contender, few, dtype, device)
+        return calibrated_embedding(contender, few, device)
 
-    model = build(make, settings.seed, settings.precision)
-    released, hotelling = brec_tests(
-        model, graphs, key, settings.training, settings.precision, relabel
-    )
-    run = partial(embed, model, style="batch", precision=settings.precision)
-    gap = clearest_gap(*(run(fresh[1:]) for fresh in copies(FRESH + 1, FRESH)))
+    model = build(make, SEED, PRECISION)
+    released, hotelling = brec_tests(model, graphs, key, training, relabel)
+    fresh = (embed(model, some[1:], "batch", PRECISION) for some in copies(FRESH + 1, FRESH))
+    gap = clearest_gap(*fresh)
     return {
         "pair": index,
         "category": suite.categories[index],
@@ -208,7 +201,6 @@ def brec_tests(
     graphs: Sequence[Adjacency],
     key: tuple[int, int],
     training: BrecTraining | None = None,
-    precision: Precision = "float64",
     relabel: Relabel = relabelled,
 ) -> tuple[BrecTest, BrecTest]:
     """Run BREC's protocol on two graphs.
@@ -220,9 +212,9 @@ def brec_tests(
     control_graph = graphs[int(np.random.default_rng(key).integers(2))]
     control = relabel(control_graph, 2 * RELABELINGS, (*key, 2))
     if training is not None:
-        train_apart(model, first, second, training, precision)
-    run = partial(embed, model, style="batch", precision=precision)
-    rows = run(first), run(second), (both := run(control))[0::2], both[1::2]
+        train_apart(model, first, second, training)
+    ours, theirs, both = (embed(model, g, "batch", PRECISION) for g in (first, second, control))
+    rows = ours, theirs, both[0::2], both[1::2]
     threshold = hotelling_threshold(rows[0].shape[1], RELABELINGS)
     if not all(np.isfinite(part).all() for part in rows):
         nothing = BrecTest(np.nan, "not finite")
@@ -246,7 +238,6 @@ def train_apart(
     first: Sequence[Adjacency],
     second: Sequence[Adjacency],
     settings: BrecTraining,
-    precision: Precision,
 ) -> list[float]:
     """Train on the relabelings of one pair, and leave the network in evaluation mode.
 
@@ -267,7 +258,7 @@ def train_apart(
         total = 0.0
         for batch in batches:
             optimizer.zero_grad()
-            rows = forward(model, batch, "batch", precision)
+            rows = forward(model, batch, "batch", PRECISION)
             different = rows.new_full((len(rows) // 2,), -1)
             loss = cosine_embedding_loss(rows[0::2], rows[1::2], different, settings.margin)
             torch.autograd.backward(loss)

@@ -157,7 +157,7 @@ def learn_classes(
     ]
 
     def make(_: int) -> Any:
-        return calibrated_embedding(contender, [c[0] for c in copies], torch.float64, device)
+        return calibrated_embedding(contender, [c[0] for c in copies], device)
 
     model = cast(Any, build(make, 0, "float64"))
     readout, read = model.network.readout, []

@@ -195,9 +195,9 @@ def bench(
         if not quick:
             keep_result(out, results[-1])
     for group in dict.fromkeys(row["group"] for row in results):
-        frame = group_table([row for row in results if row["group"] == group], group)
+        headers, lines = group_table([row for row in results if row["group"] == group], group)
         show.title(group)
-        show.table(tuple(frame.columns), [tuple(line) for line in frame.values], narrow=1)
+        show.table(tuple(headers), [tuple(line) for line in lines], narrow=1)
     if not quick and results:
         show.say(f"\nkept in {out}; into docs/performance.md: g2n2-paper report")
     raise typer.Exit(1 if any(r["status"] in ("differs", "failed") for r in results) else 0)

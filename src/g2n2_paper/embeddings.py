@@ -61,9 +61,9 @@ def plain_embedding(contender: Contender) -> Embedding:
 
 
 def calibrated_embedding(
-    contender: Contender, graphs: Sequence[Adjacency], dtype: torch.dtype, device: torch.device
+    contender: Contender, graphs: Sequence[Adjacency], device: torch.device
 ) -> Embedding:
-    """The network with standardised pooled features, calibrated on some graphs of one size."""
+    """The network in float64, pooled features standardised, calibrated on some graphs."""
     model = plain_embedding(contender)
     network = cast(Any, model.network)
     readout = network.readout
@@ -71,8 +71,8 @@ def calibrated_embedding(
     readout.decision = nn.Sequential(Standardise(width), *readout.decision)
     if readout.straight is not None:
         readout.straight = nn.Sequential(Standardise(width), readout.straight)
-    model = model.to(device, dtype).train()
-    stack = torch.tensor(np.stack(graphs), dtype=dtype, device=device)
+    model = model.to(device, torch.float64).train()
+    stack = torch.tensor(np.stack(graphs), dtype=torch.float64, device=device)
     backend = getattr(network, "backend", None)
     if backend is not None:
         network.backend = "reference"  # other backends do not call every map

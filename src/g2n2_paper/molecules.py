@@ -7,6 +7,7 @@ random split and of the contender; a scaffold split and the official one are the
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -237,15 +238,15 @@ def _chemprop_version(command: str) -> str:
 
 def train_chemprop(command: str, graphs: GraphSet, epochs: int, seed: int, folder: Path) -> Values:
     """Predictions of `chemprop train` for the test molecules."""
-    import pandas as pd  # not where the networks run on a GPU
-
-    names = [column.name for column in graphs.columns]
-    table = pd.DataFrame(graphs.targets, columns=names)
-    table.insert(0, "smiles", smiles_of(graphs))
-    for part, members in graphs.splits.items():
-        table.loc[members, "split"] = {"validation": "val"}.get(part, part)
+    names, smiles = [column.name for column in graphs.columns], smiles_of(graphs) or []
+    part_of = {int(i): part for part, members in graphs.splits.items() for i in members}
     data, out = folder / "molecules.csv", folder / "chemprop"
-    table.to_csv(data, index=False)
+    with data.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["smiles", *names, "split"])
+        for i, (text, targets) in enumerate(zip(smiles, graphs.targets.tolist(), strict=True)):
+            known = ["" if target != target else target for target in targets]
+            table.writerow([text, *known, part_of.get(i, "").replace("validation", "val")])
     shutil.rmtree(out, ignore_errors=True)
     task = "classification" if Task.of(graphs).kind == "binary" else "regression"
     words = (
@@ -257,11 +258,11 @@ def train_chemprop(command: str, graphs: GraphSet, epochs: int, seed: int, folde
     predictions = out / "model_0" / "test_predictions.csv"
     if done.returncode or not predictions.is_file():
         raise DataError(f"{command} failed: {done.stderr.strip()[-500:]}")
-    predicted = pd.read_csv(predictions)
-    if predicted["smiles"].tolist() != table["smiles"][graphs.splits["test"]].tolist():
+    with predictions.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    if [row["smiles"] for row in rows] != [smiles[i] for i in graphs.splits["test"]]:
         raise DataError(f"{predictions} has other molecules than the test part")
-    values: Values = predicted[names].to_numpy(np.float64)
-    return values
+    return np.array([[float(row[name]) for name in names] for row in rows])
 
 
 def timed(job: Job, label: str, compute: Callable[[], Result]) -> tuple[Result, float]:

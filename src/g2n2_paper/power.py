@@ -15,7 +15,7 @@ from typing import Any
 
 from g2n2.training.config import RunConfig
 
-from .brec import BrecSettings, BrecTraining, brec_cell
+from .brec import BrecTraining, brec_cell
 from .classes import EPOCHS, calibrated_cell, class_cell
 from .contenders import CONTENDERS, MARKED, PPGN_ALIKE, Contender
 from .counting import WRITTEN, beyond_cell, counting_cell, exact_cell, written_cell
@@ -38,7 +38,7 @@ def cells(smoke: bool = False) -> list[Cell]:
     if smoke:
         small = CONTENDERS["G2N2-3"]
         return [
-            brec_cell(BrecSettings(small, training=BrecTraining(epochs=2)), SMOKE_PAIRS),
+            brec_cell(small, SMOKE_PAIRS, BrecTraining(epochs=2)),
             class_cell("csl", small, epochs=1, folds=1, threads=1),
             graph8c_cell(small, networks=1, limit=200),
             exact_cell(small, limit=200),
@@ -48,12 +48,12 @@ def cells(smoke: bool = False) -> list[Cell]:
     trained = [*published, PPGN_ALIKE]
     plain, marked, late = CONTENDERS["G2N2-3"], MARKED["G2N2Σ-3"], MARKED["G2N2Σ-2+1"]
     return [
-        *(brec_cell(BrecSettings(contender)) for contender in trained),
+        *map(brec_cell, trained),
         *(class_cell(name, contender) for name in EPOCHS for contender in trained),
         *(graph8c_cell(contender, RANDOM_NETWORKS) for contender in published),
         *(exact_cell(contender) for contender in trained if contender.grammar),
         *map(counting_cell, trained),
-        *(brec_cell(BrecSettings(MARKED[name])) for name in ("G2N2Σ-5", "L1ΣΣ-9")),
+        *(brec_cell(MARKED[name]) for name in ("G2N2Σ-5", "L1ΣΣ-9")),
         class_cell("exp", late, folds=MARKED_FOLDS),
         *(calibrated_cell(name, marked) for name in ("csl", "sr25")),
         *map(layers_cell, STARTS),

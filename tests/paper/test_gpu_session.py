@@ -77,16 +77,18 @@ def test_new_records_logs_and_unfinished_work_come_back(session, monkeypatch, tm
         path.write_text("{}")
     os.utime(old, (before - 100, before - 100))
     (session.LOGS / "mu.txt").write_text("said")
-    for name in "abc":
-        (session.WORK / name).write_bytes(bytes(600))
+    for name in ("a.s0.1", "b.s0.2", "new.3", "old.4"):
+        (session.WORK / "q2" / name).mkdir(parents=True)
+        (session.WORK / "q2" / name / "run").write_bytes(bytes(600))
     session.pack_records(out, "qm9", before)
-    session.pack_work(out, "qm9")
+    session.pack_work(out, "qm9", before)
     archives = sorted(path.name for path in out.iterdir())
     assert archives == ["qm9-records.tar.gz", *(f"qm9-work-{n}.tar.gz" for n in range(3))]
     with tarfile.open(out / archives[0]) as tar:
         assert sorted(tar.getnames()) == ["logs/mu.txt", "results/q2/new.json"]
-    for path in (new, session.WORK / "a"):
+    for path in (new, *session.WORK.glob("*/*/run")):
         path.unlink()
     session.collect(out / name for name in archives)
     assert (tmp_path / "clone" / "results" / "q2" / "new.json").read_text() == "{}"
-    assert (session.WORK / "a").stat().st_size == 600
+    back = {path.parent.name for path in session.WORK.glob("*/*/run")}
+    assert back == {"a.s0.1", "b.s0.2", "old.4"}, "a cell with a new record needs no work"

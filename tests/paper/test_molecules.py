@@ -7,7 +7,6 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
@@ -23,7 +22,7 @@ from g2n2_paper.molecules import SMOKE, Problem, cells, contender_cell, fit_fore
 from g2n2_paper.record import CellRecord
 from g2n2_paper.report.entries import Entries
 from g2n2_paper.report.facts import molecules as facts
-from g2n2_paper.report.frame import Results
+from g2n2_paper.report.results import Results
 from g2n2_paper.runner import Job, run_cells
 
 pytest.importorskip("rdkit")
@@ -52,9 +51,9 @@ def data(tmp_path) -> Path:
     folder = tmp_path / "data" / "moleculenet"
     folder.mkdir(parents=True)
     labels = [int("Cl" in text or "F" in text) for text in SMILES]
-    table = pd.DataFrame({"smiles": SMILES, "Class": labels})
-    table.loc[3.5] = ["C(C)(C)(C)(C)C", 1]  # a carbon with five bonds: not read
-    table.sort_index().to_csv(folder / "bace.csv", index=False)
+    rows = [f"{smiles},{label}" for smiles, label in zip(SMILES, labels, strict=True)]
+    rows.insert(4, "C(C)(C)(C)(C)C,1")  # a carbon with five bonds: not read
+    (folder / "bace.csv").write_text("\n".join(["smiles,Class", *rows]))
     molecule_sets._read.cache_clear()
     return folder.parent
 

@@ -13,10 +13,10 @@ from kernel_checks import DEVICE, assert_near, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
 from g2n2.ops.absolute_error import mean_absolute_error
-from g2n2.ops.pair_mlp.triton import mix_rows
-from g2n2.ops.pooling.triton import packed_pools
+from g2n2.ops.pair_mlp import mix_rows
+from g2n2.ops.pooling import packed_pools
 from g2n2.ops.rule_kernels.triton import apply
-from g2n2.ops.selecting.triton import select
+from g2n2.ops.selecting import select
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "without_kernels.py"
 SPEC = importlib.util.spec_from_file_location("without_kernels", SCRIPT)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from statistics import median
+from statistics import fmean, median
 from typing import Any
-
-import pandas as pd
 
 from g2n2.errors import DataError
 
@@ -39,8 +37,8 @@ from ..q4 import BEST, MEDIAN, NETWORKS, WORST
 from ..record import EARLIER, CellRecord
 from . import tu
 from .cited import KERNELS, cited
-from .frame import Results, duration
 from .numbers import EMPTY, TableEntry, Value, entry, markdown, minus, written
+from .results import Results, duration
 from .tables import Source, Tables
 
 FILTERS = ("low", "high", "band")
@@ -380,15 +378,15 @@ class Entries(Tables):
     def provenance_table(self) -> str:
         """Seeds, work, time, machine and commit of every cell."""
         rows = []
-        for (question, cell), group in self.results.frame.groupby(["question", "cell"], sort=False):
+        for (question, cell), records in self.results.by_cell.items():
             origins = [
-                ", ".join(sorted(set(chain(*(_origins(p, key) for p in group["provenance"])))))
+                ", ".join(sorted(set(chain(*(_origins(r.provenance, key) for r in records)))))
                 for key in ("device", "commit")
             ]
-            work, time = self.results.work(question, cell), duration(group["seconds"].mean())
-            rows.append((question, cell, work, time, *origins))
+            time = duration(fmean(record.seconds for record in records))
+            rows.append((question, cell, self.results.work(question, cell), time, *origins))
         headers = ["question", "cell", "seeds × work", "time a seed", "machine", "commit"]
-        return markdown(pd.DataFrame(rows, columns=headers))
+        return markdown(headers, rows)
 
 
 def _best_steps(records: list[CellRecord | None]) -> str:
@@ -422,7 +420,7 @@ def check_same_molecules(results: Results) -> None:
             )
 
 
-def _origins(provenance: dict[str, Any], key: str) -> list[str]:
+def _origins(provenance: Mapping[str, Any], key: str) -> list[str]:
     """Devices or commits of all attempts; a commit has `+` if the files differed from it."""
     texts = [str(a.get(key) or "?") for a in (provenance, *provenance.get(EARLIER, ()))]
     if key == "commit":

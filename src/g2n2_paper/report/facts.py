@@ -35,8 +35,8 @@ from .entries import (
     molecule_score,
     networks_by_depth,
 )
-from .frame import Results
 from .numbers import Best, Value, entry, written
+from .results import Results
 from .tables import TARGETS, mae_of
 
 PPGN = "joint/width32/distance/PPGN/modern"

@@ -1,11 +1,12 @@
-"""One figure for each question."""
+"""One figure for each question, and the roofline of the benchmarks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ..bench.run import Row
 from ..brec import CLEAR, TRAINED
 from ..contenders import BOUND, CONTENDERS, MARKED, SEPARATED
 from ..molecule_sets import SETS as MOLECULE_SETS
@@ -14,7 +15,7 @@ from ..q3 import GIN, MODELS, NESTED, RELEASED, SETS
 from . import entries, tu
 from .cited import cited
 from .drawing import BLUE, FAINT, GOLD, GREEN, INK, ORANGE, PINK, SKY, SOFT, Drawing
-from .frame import Results
+from .results import Results
 from .tables import TARGETS, mae_of
 
 Q1_LABELS = {
@@ -55,6 +56,8 @@ Q4_LINES = {
     ("GCN", 3): (GOLD, ":"),
 }
 
+ROOFS = {"bf16": ("bfloat16", BLUE), "tf32": ("tf32", ORANGE), "32": ("float32", GREEN)}
+"""Name and colour of a precision."""
 LEAST_WIDTH = 0.05
 """Of a panel of scores of molecules."""
 
@@ -267,3 +270,49 @@ def draw_molecules(results: Results, figure: Any) -> None:
         panels[0].plot([], [], marker, color=colour, label=label)
     handles = panels[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=2, fontsize=8.5)
+
+
+def roofline(rows: Iterable[Row]) -> Drawing:
+    """Measured cases of the GPU under the roof of its measured peaks."""
+    points = [
+        row
+        for row in rows
+        if row["made_with"]["device"] != "cpu" and "flops_per_byte" in row["figures"]
+    ]
+    return Drawing((7.2, 4.4), lambda figure: _draw_roofline(figure, points))
+
+
+def _draw_roofline(figure: Any, points: Sequence[Row]) -> None:
+    axes = figure.subplots()
+    hardware = points[-1]["made_with"]
+    speed = hardware["bandwidth_gb_per_second"] * 1e9
+    peaks: dict[str, float] = {}
+    for row in points:
+        peaks |= row["made_with"]["peak_tflops"]
+    for precision, peak in peaks.items():
+        name, colour = ROOFS[precision]
+        roof = [1.0, peak * 1e12 / speed, 4096.0], [speed / 1e12, peak, peak]
+        axes.plot(*roof, color=colour, label=f"{name}: {peak:.0f} TFLOP/s")
+    lowest: dict[float, float] = {}
+    for row in sorted(points, key=lambda row: row["figures"]["tflops"]):
+        x, y = row["figures"]["flops_per_byte"], row["figures"]["tflops"]
+        named = bool(row["settings"]["floor"])
+        style: dict[str, Any] = {"markersize": 5 if named else 3, "alpha": 1.0 if named else 0.4}
+        axes.plot(x, y, "o", color=ROOFS[row["settings"]["precision"]][1], **style)
+        if not named:
+            continue
+        column = round(x, -1)  # names of one column are pushed up until they do not touch
+        lowest[column] = max(y, 1.22 * lowest.get(column, 0.0))
+        side = "right" if row["settings"]["precision"] != "bf16" else "left"
+        corner = (x * 1.35 if side == "left" else x / 1.2, lowest[column])
+        if x > 500:  # above, beside the names of the column at 300
+            side, corner = "center", (x, 1.7 * y)
+        style = {"ha": side, "va": "center", "fontsize": 7.5}
+        arrow = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"}
+        name = row["case"].removesuffix("-modern").replace("-bf16", "")  # as the colour says
+        axes.annotate(name, (x, y), corner, arrowprops=arrow, **style)
+    axes.set(xscale="log", yscale="log", xlim=(8, 2048), ylabel="useful TFLOP/s")
+    axes.set_xlabel("useful FLOP for each byte a fused layer moves")
+    axes.set_title(f"{hardware['device']}, {speed / 1e12:.2g} TB/s measured")
+    axes.grid(True)
+    axes.legend(loc="upper left", fontsize=8)

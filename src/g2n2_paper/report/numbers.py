@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
-
-import pandas as pd
 
 from .cited import Cited
 
@@ -89,8 +87,11 @@ def bold(row: Iterable[TableEntry], best: Best | None) -> list[str]:
     ]
 
 
-def markdown(frame: pd.DataFrame) -> str:
+def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in Markdown, columns after the first to the right."""
-    align = ("left", *["right"] * (frame.shape[1] - 1))
-    text: str = frame.to_markdown(index=False, disable_numparse=True, colalign=align)
-    return text
+    lines = [list(headers), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(column[0]) + 2, *map(len, column)) for column in zip(*lines, strict=True)]
+    padded = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines]
+    rule = [":" + "-" * (widths[0] + 1), *("-" * (width + 1) + ":" for width in widths[1:])]
+    head, *body = (f"| {' | '.join(line)} |" for line in padded)
+    return "\n".join([head, f"|{'|'.join(rule)}|", *body])

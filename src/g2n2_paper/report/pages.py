@@ -21,8 +21,8 @@ from . import facts, performance
 from .cited import cited
 from .drawing import Drawing
 from .entries import Entries
-from .figures import drawings
-from .frame import Results
+from .figures import drawings, roofline
+from .results import Results
 
 RENDERED = ("docs/results.md", "docs/results-appendix.md")
 MARKED = ("README.md", "docs/beyond-3wl.md", "docs/findings.md", "docs/performance.md")
@@ -93,7 +93,7 @@ class Pages:
     def figures(self) -> dict[Path, Drawing]:
         images = self.root / "docs" / "images"
         figures = {images / "results" / f"{n}.png": d for n, d in drawings(self.results).items()}
-        return figures | {images / "roofline.png": performance.roofline(self.rows)}
+        return figures | {images / "roofline.png": roofline(self.rows)}
 
     def stale(self, write: bool = False) -> list[Path]:
         """Pages and figures that are not what they should be; written anew if asked."""

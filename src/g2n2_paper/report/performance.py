@@ -1,16 +1,13 @@
-"""Recorded benchmark figures as tables and as a roofline plot."""
+"""Recorded benchmark figures as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from ..bench.cases import GIB
 from ..bench.measures import PARTS, REST, kernel_digest
 from ..bench.run import Row
-from .drawing import BLUE, GREEN, ORANGE, Drawing
 from .numbers import EMPTY, markdown
 
 UNITS = {"graphs_per_second": "graphs/s", "epoch_seconds": "s", "peak_bytes": "GiB"}
@@ -62,16 +59,13 @@ PEERS = {
     "× SchNet": "schnet",
     "× cuBLAS": "bmm",
 }
-PRECISIONS = {
-    "bf16": ("bfloat16", BLUE),
-    "tf32": ("tf32", ORANGE),
-    "32": ("float32", GREEN),
-}
-"""Name and colour in the roofline."""
+PRECISIONS = ("bf16", "tf32", "32")
 
 
-def group_table(rows: Sequence[Row], group: str, reasons: bool = True) -> pd.DataFrame:
-    """The results of a group; peers of none have no column.
+def group_table(
+    rows: Sequence[Row], group: str, reasons: bool = True
+) -> tuple[list[str], list[list[str]]]:
+    """Headers and lines of a group; peers of none have no column.
 
     A case that was not measured says so in its second cell. With `reasons` it also says why, and
     so does a peer that was not; without, peers that no case was compared with have no column.
@@ -90,7 +84,7 @@ def group_table(rows: Sequence[Row], group: str, reasons: bool = True) -> pd.Dat
         if row["status"] != "measured":
             cells[1] = why_not(row) if reasons else row["status"]
         lines.append(cells)
-    return pd.DataFrame(lines, columns=list(headers))
+    return headers, lines
 
 
 def why_not(row: Row) -> str:
@@ -167,7 +161,7 @@ def group_tables(rows: Iterable[Row], group: str) -> str:
     for name, measured in by_machine.items():
         older = any(row["made_with"].get("kernels") != kernel_digest() for row in measured)
         note = f", {OLDER}" if older else ""
-        parts.append(f"{name}{note}:\n\n{markdown(group_table(measured, group, reasons=False))}")
+        parts.append(f"{name}{note}:\n\n{markdown(*group_table(measured, group, reasons=False))}")
         parts += [f"{r['case']} {why_not(r)}." for r in measured if r["status"] != "measured"]
     return "\n\n".join(parts) or f"*Not measured yet: `g2n2-paper bench --case {group}`.*"
 
@@ -183,56 +177,10 @@ def machine_table(rows: Iterable[Row]) -> str:
         line["with"] = f"torch {hardware['torch']}, triton {hardware['triton']}"
     headers = ["machine", "bf16 TFLOP/s", "tf32 TFLOP/s", "fp32 TFLOP/s", "GB/s", "with"]
     table = [(name, *line.values()) for name, line in lines.items()]
-    return markdown(pd.DataFrame(table, columns=headers))
+    return markdown(headers, table)
 
 
 def machine(row: Row) -> str:
     hardware = row["made_with"]
     cpu = f"{hardware['cpu']}, {hardware['threads']} threads"
     return cpu if hardware["device"] == "cpu" else str(hardware["device"])
-
-
-def roofline(rows: Iterable[Row]) -> Drawing:
-    """Measured cases of the GPU under the roof of its measured peaks."""
-    points = [
-        row
-        for row in rows
-        if row["made_with"]["device"] != "cpu" and "flops_per_byte" in row["figures"]
-    ]
-    return Drawing((7.2, 4.4), lambda figure: _draw_roofline(figure, points))
-
-
-def _draw_roofline(figure: Any, points: Sequence[Row]) -> None:
-    axes = figure.subplots()
-    hardware = points[-1]["made_with"]
-    speed = hardware["bandwidth_gb_per_second"] * 1e9
-    peaks: dict[str, float] = {}
-    for row in points:
-        peaks |= row["made_with"]["peak_tflops"]
-    for precision, peak in peaks.items():
-        name, colour = PRECISIONS[precision]
-        roof = [1.0, peak * 1e12 / speed, 4096.0], [speed / 1e12, peak, peak]
-        axes.plot(*roof, color=colour, label=f"{name}: {peak:.0f} TFLOP/s")
-    lowest: dict[float, float] = {}
-    for row in sorted(points, key=lambda row: row["figures"]["tflops"]):
-        x, y = row["figures"]["flops_per_byte"], row["figures"]["tflops"]
-        named = bool(row["settings"]["floor"])
-        style: dict[str, Any] = {"markersize": 5 if named else 3, "alpha": 1.0 if named else 0.4}
-        axes.plot(x, y, "o", color=PRECISIONS[row["settings"]["precision"]][1], **style)
-        if not named:
-            continue
-        column = round(x, -1)  # names of one column are pushed up until they do not touch
-        lowest[column] = max(y, 1.22 * lowest.get(column, 0.0))
-        side = "right" if row["settings"]["precision"] != "bf16" else "left"
-        corner = (x * 1.35 if side == "left" else x / 1.2, lowest[column])
-        if x > 500:  # above, beside the names of the column at 300
-            side, corner = "center", (x, 1.7 * y)
-        style = {"ha": side, "va": "center", "fontsize": 7.5}
-        arrow = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"}
-        name = row["case"].removesuffix("-modern").replace("-bf16", "")  # as the colour says
-        axes.annotate(name, (x, y), corner, arrowprops=arrow, **style)
-    axes.set(xscale="log", yscale="log", xlim=(8, 2048), ylabel="useful TFLOP/s")
-    axes.set_xlabel("useful FLOP for each byte a fused layer moves")
-    axes.set_title(f"{hardware['device']}, {speed / 1e12:.2g} TB/s measured")
-    axes.grid(True)
-    axes.legend(loc="upper left", fontsize=8)

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
-
 from g2n2.data.qm9 import QM9_TARGETS
 
 from ..runs import mae_key
 from .cited import Cited, cited
-from .frame import Results
 from .numbers import EMPTY, Best, Notes, TableEntry, Value, bold, entry, markdown, minus
+from .results import Results
 
 Key = str | tuple[str, ...]
 Source = Callable[..., object]
@@ -99,7 +97,7 @@ class Tables:
             groups = range(0, len(columns), size)
             texts = [[t for i in groups for t in bold(x[i : i + size], pick)] for x in lines]
         framed = [[label, *line] for label, line in zip(labels, texts, strict=True)]
-        return markdown(pd.DataFrame(framed, columns=[head, *columns]))
+        return markdown([head, *columns], framed)
 
     @staticmethod
     def merged(*parts: Mapping[str, object]) -> dict[str, object]:

@@ -7,8 +7,8 @@ from statistics import fmean, pstdev, stdev
 
 from ..q3 import ACCURACY, DEVIATION, GIN, MODELS, RELEASED, SETS
 from .cited import KERNELS, cited
-from .frame import Results
 from .numbers import Value
+from .results import Results
 
 OTHERS = tuple(model for model in MODELS if model != "G2N2")
 NOT_OTHER_GNNS = (*KERNELS, "G²N²")

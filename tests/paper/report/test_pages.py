@@ -14,9 +14,9 @@ from g2n2_paper.cli import app
 from g2n2_paper.record import CellRecord
 from g2n2_paper.report import facts, tu
 from g2n2_paper.report.cited import cited
-from g2n2_paper.report.frame import Results
 from g2n2_paper.report.numbers import Notes, TableEntry, bold, written
 from g2n2_paper.report.pages import Pages
+from g2n2_paper.report.results import Results
 from g2n2_paper.report.tables import Tables
 
 ROOT = Path(__file__).parents[3]

@@ -1,11 +1,9 @@
-"""All records as one pandas frame, and the numbers of cells taken from it."""
+"""All records by cell, and the numbers of cells taken from them."""
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
-
-import pandas as pd
+from statistics import fmean, stdev
 
 from g2n2.errors import DataError
 
@@ -14,27 +12,28 @@ from .numbers import EMPTY, TableEntry, Value, entry
 
 
 class Results:
-    """All records of a results folder, and a frame with one row for each of them."""
+    """All records of a results folder."""
 
     def __init__(self, folder: Path) -> None:
         self.records = read_records(folder)
-        self.frame = pd.DataFrame(map(vars, self.records))
+        self.by_cell: dict[tuple[str, str], list[CellRecord]] = {}
+        for record in self.records:
+            self.by_cell.setdefault((record.question, record.cell), []).append(record)
 
-    @cached_property
-    def _values(self) -> dict[tuple[str, str, str], Value]:
-        keys = ["question", "cell"]
-        cells = pd.MultiIndex.from_frame(self.frame[keys])
-        metrics = pd.DataFrame(self.frame["metrics"].tolist(), index=cells, dtype=float)
-        long = metrics.melt(var_name="metric", ignore_index=False).dropna()
-        stats = long.groupby([*keys, "metric"])["value"].agg(["mean", "std", "count"])
-        return {
-            key: Value(float(mean), float(std) if count > 1 else None, int(count))
-            for key, mean, std, count in stats.itertuples(name=None)
-        }
+    def of(self, question: str, cell: str) -> list[CellRecord]:
+        """The records of a cell, one for each seed."""
+        return self.by_cell.get((question, cell), [])
+
+    def first(self, question: str, cell: str) -> CellRecord | None:
+        return next(iter(self.of(question, cell)), None)
 
     def value(self, question: str, cell: str, metric: str) -> Value | None:
         """A metric of a cell over its seeds; None if it was not run or does not have it."""
-        return self._values.get((question, cell, metric))
+        found = [record.metrics.get(metric) for record in self.of(question, cell)]
+        numbers = [float(number) for number in found if number is not None]
+        if not numbers:
+            return None
+        return Value(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None, len(numbers))
 
     def need(self, question: str, cell: str, metric: str) -> Value:
         """The same, for pages that cannot be written without it: DataError if it was not run."""
@@ -55,13 +54,6 @@ class Results:
     ) -> TableEntry:
         """A metric as an entry of a table."""
         return entry(self.value(question, cell, metric), decimals)
-
-    def of(self, question: str, cell: str) -> list[CellRecord]:
-        """The records of a cell, one for each seed."""
-        return [r for r in self.records if (r.question, r.cell) == (question, cell)]
-
-    def first(self, question: str, cell: str) -> CellRecord | None:
-        return next(iter(self.of(question, cell)), None)
 
     def size(self, question: str, cell: str) -> str:
         """Parameters of the network of a cell."""
