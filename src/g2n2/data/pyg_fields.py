@@ -16,21 +16,13 @@ WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PyGTensors:
-    """What PyG models are called with, under the names `Data` has for it.
+    """What PyG models are called with, under the names `Data` has for it."""
 
-    Attributes:
-        x: `[nodes, F]` or `[nodes]`; None without node features.
-        edge_index: `[2, E]`.
-        edge_attr: `[E, D]` or `[E]`, or None.
-        batch: `[nodes]` the graph of each node, or None for one graph.
-        edge_weight: `[E]` entries of A; None for 1.
-    """
-
-    x: Tensor | None
-    edge_index: Tensor | None
-    edge_attr: Tensor | None = None
-    batch: Tensor | None = None
-    edge_weight: Tensor | None = None
+    x: Tensor | None  # `[nodes, F]` or `[nodes]`; None without node features
+    edge_index: Tensor | None  # `[2, E]`
+    edge_attr: Tensor | None = None  # `[E, D]` or `[E]`, or None
+    batch: Tensor | None = None  # `[nodes]` the graph of each node, or None for one graph
+    edge_weight: Tensor | None = None  # `[E]` entries of A; None for 1
 
     @property
     def num_nodes(self) -> int:

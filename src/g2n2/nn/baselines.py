@@ -28,19 +28,12 @@ SPECIAL = OF_GRAMMARS | OF_SUPPORTS | {"order", "norm"}
 
 @dataclass(frozen=True)
 class Baseline:
-    """A network to compare with.
+    """A network to compare with."""
 
-    Attributes:
-        about: One line on it.
-        reads_edges: Whether it reads edge features; the others take them and do not look.
-        build: Makes it of the options of `baseline` that were given.
-        takes: Those of `SPECIAL` that it has.
-    """
-
-    about: str
-    reads_edges: bool
-    build: Callable[[Options], nn.Module]
-    takes: Collection[str]
+    about: str  # one line on it
+    reads_edges: bool  # whether it reads edge features; the others take them and do not look
+    build: Callable[[Options], nn.Module]  # makes it of the options of `baseline` that were given
+    takes: Collection[str]  # those of `SPECIAL` that it has
 
 
 def find_baseline(name: str) -> Baseline:

@@ -49,17 +49,12 @@ PLACES: dict[Kind, str] = {"product": "M", "hadamard": "M", "diagonal": "M", "co
 
 @dataclass(frozen=True, eq=False)
 class KernelLayer:
-    """How a layer is computed by `ops.selecting`, `ops.rule_kernels` and `ops.pair_mlp`.
+    """How a layer is computed by `ops.selecting`, `ops.rule_kernels` and `ops.pair_mlp`."""
 
-    Attributes:
-        layer: The layer.
-        selectors: Of each memory, in the order of the columns of its operands.
-        rules: All rules of both updates.
-    """
-
-    layer: PlannedLayer
+    layer: PlannedLayer  # the layer
+    # of each memory, in the order of the columns of its operands
     selectors: dict[str, list[Select]]
-    rules: tuple[KernelRule, ...]
+    rules: tuple[KernelRule, ...]  # all rules of both updates
 
     @classmethod
     def of(cls, layer: PlannedLayer) -> KernelLayer | None:

@@ -21,31 +21,18 @@ BLOCK = 1024
 
 @dataclass(frozen=True, eq=False)
 class FlatState:
-    """All that a step reads and writes, each of it one tensor `[W]` over all weights.
+    """All that a step reads and writes, each of it one tensor `[W]` over all weights."""
 
-    Attributes:
-        weights: float32.
-        mean: Running mean of gradients.
-        square: Running mean of their squares.
-        shadow: Averaged weights; empty for none.
-        copy: `[H]` the first weights in half precision, as the network reads them.
-        decay: Weight decay of each.
-        rate: The learning rate, one number.
-        steps: Steps taken, this one counted; one number or many equal ones.
-        share: Of the weights in their average.
-        norm: The norm of the gradient is left here.
-    """
-
-    weights: Tensor
-    mean: Tensor
-    square: Tensor
-    shadow: Tensor
-    copy: Tensor
-    decay: Tensor
-    rate: Tensor
-    steps: Tensor
-    share: Tensor
-    norm: Tensor
+    weights: Tensor  # float32
+    mean: Tensor  # running mean of gradients
+    square: Tensor  # running mean of their squares
+    shadow: Tensor  # averaged weights; empty for none
+    copy: Tensor  # `[H]` the first weights in half precision, as the network reads them
+    decay: Tensor  # weight decay of each
+    rate: Tensor  # the learning rate, one number
+    steps: Tensor  # steps taken, this one counted; one number or many equal ones
+    share: Tensor  # of the weights in their average
+    norm: Tensor  # the norm of the gradient is left here
 
 
 def step(

@@ -23,21 +23,13 @@ GRAPHS = 1024
 
 @dataclass(frozen=True, eq=False)
 class PackedTable:
-    """Rows of N graphs, those of graph after graph.
+    """Rows of N graphs, those of graph after graph."""
 
-    Attributes:
-        sizes: `[N]` int64 nodes of each graph.
-        starts: `[N]` int64 its first row of each memory.
-        memories: `[R, S]` by letter, of M and V.
-        targets: `[N, T]`.
-        most: Nodes of the largest graph.
-    """
-
-    sizes: Tensor
-    starts: Mapping[str, Tensor]
-    memories: Mapping[str, Tensor]
-    targets: Tensor
-    most: int
+    sizes: Tensor  # `[N]` int64 nodes of each graph
+    starts: Mapping[str, Tensor]  # `[N]` int64 its first row of each memory
+    memories: Mapping[str, Tensor]  # `[R, S]` by letter, of M and V
+    targets: Tensor  # `[N, T]`
+    most: int  # nodes of the largest graph
 
 
 def gather(

@@ -14,25 +14,16 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class GraphIndex:
-    """Places of G graphs among Q rows of nodes and P rows of pairs.
+    """Places of G graphs among Q rows of nodes and P rows of pairs."""
 
-    Attributes:
-        sizes: `[G]` nodes of each graph.
-        node_starts: `[G]` its first node.
-        pair_starts: `[G]` its first pair, int64.
-        owners: `[Q]` the graph of each node; -1 for a row that is no node.
-        most: Nodes of the largest graph, at most.
-        totals: Rows of nodes and of pairs that belong to graphs, each a tensor; None for all.
-        scale: `[G]` 1/√n in float32, where it is known.
-    """
-
-    sizes: Tensor
-    node_starts: Tensor
-    pair_starts: Tensor
-    owners: Tensor
-    most: int
+    sizes: Tensor  # `[G]` nodes of each graph
+    node_starts: Tensor  # `[G]` its first node
+    pair_starts: Tensor  # `[G]` its first pair, int64
+    owners: Tensor  # `[Q]` the graph of each node; -1 for a row that is no node
+    most: int  # nodes of the largest graph, at most
+    # rows of nodes and of pairs that belong to graphs, each a tensor; None for all
     totals: tuple[Tensor, Tensor] | None = None
-    scale: Tensor | None = None
+    scale: Tensor | None = None  # `[G]` 1/√n in float32, where it is known
 
 
 def packed_index(

@@ -275,19 +275,12 @@ class Packing:
 
 @dataclass(frozen=True, eq=False)
 class _Places:
-    """Between R rows and the K entries of a padded block.
+    """Between R rows and the K entries of a padded block."""
 
-    Attributes:
-        place: `[R]` the entry of each row; any for the tail.
-        source: `[K]` the row of each entry; any for the padding.
-        outside: `[K]` true in the padding.
-        tail: `[R]` true in the tail.
-    """
-
-    place: Tensor
-    source: Tensor
-    outside: Tensor
-    tail: Tensor
+    place: Tensor  # `[R]` the entry of each row; any for the tail
+    source: Tensor  # `[K]` the row of each entry; any for the padding
+    outside: Tensor  # `[K]` true in the padding
+    tail: Tensor  # `[R]` true in the tail
 
 
 class _Pad(torch.autograd.Function):

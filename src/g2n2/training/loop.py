@@ -46,30 +46,19 @@ DEVICE_SETTINGS = ("lr", "capturable", "fused")
 
 @dataclass
 class Progress:
-    """How far a run is; part of every checkpoint.
+    """How far a run is; part of every checkpoint."""
 
-    Attributes:
-        epoch: Counted from 0.
-        step: Steps done in this epoch.
-        steps: Steps done in all.
-        loss: Sum of the losses of this epoch.
-        known: Number of known targets in that sum.
-        seconds: Time spent training.
-        share: How much of the minutes a run was given is over, from 0 to 1; 0 without a limit.
-        metric: The column of the history by which the best epoch is chosen.
-        micro: Graphs in a micro-batch; fewer than in a batch if memory is short.
-        history: One row of numbers for each finished epoch.
-    """
-
-    epoch: int = 0
-    step: int = 0
-    steps: int = 0
-    loss: float = 0.0
-    known: int = 0
-    seconds: float = 0.0
+    epoch: int = 0  # counted from 0
+    step: int = 0  # steps done in this epoch
+    steps: int = 0  # steps done in all
+    loss: float = 0.0  # sum of the losses of this epoch
+    known: int = 0  # number of known targets in that sum
+    seconds: float = 0.0  # time spent training
+    # how much of the minutes a run was given is over, from 0 to 1; 0 without a limit
     share: float = 0.0
-    metric: str = ""
-    micro: int = 0
+    metric: str = ""  # the column of the history by which the best epoch is chosen
+    micro: int = 0  # graphs in a micro-batch; fewer than in a batch if memory is short
+    # one row of numbers for each finished epoch
     history: list[dict[str, float]] = field(default_factory=list)
 
 

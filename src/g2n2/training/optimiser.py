@@ -133,27 +133,16 @@ class Average:
 
 @dataclass(eq=False)
 class Learner:
-    """What an optimiser step works on.
+    """What an optimiser step works on."""
 
-    Attributes:
-        model: The network.
-        optimiser: Of its weights.
-        average: Of its weights, updated after each step.
-        store: The graphs, with scaled targets.
-        task: What is learned of them.
-        batch: Graphs in a step, at most.
-        clip: Largest gradient norm; 0 for none.
-        half: Whether products are in bfloat16.
-    """
-
-    model: nn.Module
-    optimiser: torch.optim.Optimizer
-    average: Average
-    store: GraphStore
-    task: Task
-    batch: int
-    clip: float = 0.0
-    half: bool = False
+    model: nn.Module  # the network
+    optimiser: torch.optim.Optimizer  # of its weights
+    average: Average  # of its weights, updated after each step
+    store: GraphStore  # the graphs, with scaled targets
+    task: Task  # what is learned of them
+    batch: int  # graphs in a step, at most
+    clip: float = 0.0  # largest gradient norm; 0 for none
+    half: bool = False  # whether products are in bfloat16
 
     @property
     def weights(self) -> list[nn.Parameter]:

@@ -46,21 +46,14 @@ ENGINES = ("local", "ray")
 
 @dataclass(frozen=True)
 class PredictedChunk:
-    """Predictions for a chunk of records.
+    """Predictions for a chunk of records."""
 
-    Attributes:
-        text: Lines of CSV.
-        records: In the chunk.
-        bad: Position and reason of each record that cannot be read.
-        first_empty: Id and reason of the first record without a prediction.
-        counts: `rows` (predictions among the lines), `noted` (those with a note), `unread` records,
-            molecules with `unseen` elements and `fragmented` molecules.
-    """
-
-    text: bytes
-    records: int
-    bad: tuple[str, ...]
-    first_empty: tuple[str, str] | None
+    text: bytes  # lines of CSV
+    records: int  # in the chunk
+    bad: tuple[str, ...]  # position and reason of each record that cannot be read
+    first_empty: tuple[str, str] | None  # id and reason of the first record without a prediction
+    # `rows` (predictions among the lines), `noted` (those with a note), `unread` records, molecules
+    # with `unseen` elements and `fragmented` molecules
     counts: Mapping[str, int]
 
     def added_to(self, so_far: Mapping[str, Any]) -> dict[str, Any]:

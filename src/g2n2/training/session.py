@@ -179,26 +179,16 @@ def train(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Described):
-    """How a run ended.
+    """How a run ended."""
 
-    Attributes:
-        folder: Its files.
-        parts: Its graphs, splits, task and scaling.
-        scores: Of the best weights on the test graphs, by target; empty if there are none.
-        guesses: The same for a constant guess: the mean, or the most frequent class.
-        reliability: Of intervals or probabilities on the test graphs, by target.
-        history: One row for each epoch.
-        best_epoch: Counted from 1.
-        epochs: Done, and planned at most; fewer are done if the minutes are over before.
-    """
-
-    folder: Path
-    parts: Parts
-    scores: Scores
-    guesses: Scores
-    reliability: Reliability
-    history: list[dict[str, float]]
-    best_epoch: int
+    folder: Path  # its files
+    parts: Parts  # its graphs, splits, task and scaling
+    scores: Scores  # of the best weights on the test graphs, by target; empty if there are none
+    guesses: Scores  # the same for a constant guess: the mean, or the most frequent class
+    reliability: Reliability  # of intervals or probabilities on the test graphs, by target
+    history: list[dict[str, float]]  # one row for each epoch
+    best_epoch: int  # counted from 1
+    # done, and planned at most; fewer are done if the minutes are over before
     epochs: tuple[int, int]
 
     def facts(self) -> dict[str, str]:

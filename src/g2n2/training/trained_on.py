@@ -22,30 +22,23 @@ from .task import Scaling, Values
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedOn:
-    """The graphs of a run: where they came from, their features and targets, what was fitted.
-
-    Attributes:
-        graphs: How many there are in all parts.
-        sha256: Of their arrays; `ids_sha256` of their ids. None in files of earlier versions.
-        node_features: Columns; they may be more than there are names, and so for edges.
-        positions: Whether the network reads distances.
-        preprocessing: Of the features; nothing in files of earlier versions.
-        source: As of the set, what is text or a whole number.
-    """
+    """The graphs of a run: where they came from, their features and targets, what was fitted."""
 
     name: str = ""
-    graphs: int
-    sha256: str
+    graphs: int  # how many there are in all parts
+    sha256: str  # of their arrays; `ids_sha256` of their ids. None in files of earlier versions
     ids_sha256: str | None = None
     level: Level
     node_names: tuple[str, ...]
     edge_names: tuple[str, ...]
-    node_features: int
+    node_features: int  # columns; they may be more than there are names, and so for edges
     edge_features: int
-    positions: bool
+    positions: bool  # whether the network reads distances
     columns: tuple[Target, ...]
     scaling: Scaling
+    # of the features; nothing in files of earlier versions
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
+    # as of the set, what is text or a whole number
     source: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -36,28 +36,20 @@ class TrainingRange:
     """Smallest and largest value of everything a network reads about the training graphs.
 
     Each field but the first is a tuple of ranges, empty if there was nothing to measure.
-
-    Attributes:
-        elements: Symbols of all atoms, sorted; empty if the graphs are not known as molecules.
-        nodes: One range: nodes in a graph.
-        neighbours: One range: the larger of in- and out-degree.
-        node_features: One for each column.
-        edge_features: One for each column.
-        weights: One range: entries of A at edges.
-        distances: One range: between two nodes of a graph, if the network reads distances.
-        totals: Heavy atoms and net charge, of molecules with hydrogens as nodes.
-        fragments: One range: parts of a graph without an edge between them.
     """
 
+    # symbols of all atoms, sorted; empty if the graphs are not known as molecules
     elements: tuple[str, ...]
-    nodes: tuple[Range, ...]
-    neighbours: tuple[Range, ...]
-    node_features: tuple[Range, ...]
-    edge_features: tuple[Range, ...]
-    weights: tuple[Range, ...]
+    nodes: tuple[Range, ...]  # one range: nodes in a graph
+    neighbours: tuple[Range, ...]  # one range: the larger of in- and out-degree
+    node_features: tuple[Range, ...]  # one for each column
+    edge_features: tuple[Range, ...]  # one for each column
+    weights: tuple[Range, ...]  # one range: entries of A at edges
+    # one range: between two nodes of a graph, if the network reads distances
     distances: tuple[Range, ...]
+    # heavy atoms and net charge, of molecules with hydrogens as nodes
     totals: tuple[Range, ...] = ()
-    fragments: tuple[Range, ...] = ()
+    fragments: tuple[Range, ...] = ()  # one range: parts of a graph without an edge between them
 
     @classmethod
     def of(cls, graphs: GraphSet, distances: bool) -> TrainingRange:

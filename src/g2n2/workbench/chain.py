@@ -25,21 +25,13 @@ Report = Callable[[float, str], None]
 
 @dataclass(frozen=True)
 class ProofCase:
-    """One obligation, met: two pattern graphs and the bijection between their vertices.
+    """One obligation, met: two pattern graphs and the bijection between their vertices."""
 
-    Attributes:
-        rule: The rule that owes it.
-        equation: Both sides in the paper's notation.
-        left: The pattern of the rule applied to words of the smaller grammar.
-        right: The pattern of the smaller grammar's own words.
-        bijection: For each vertex of `left` its vertex of `right`.
-    """
-
-    rule: str
-    equation: str
-    left: Pattern
-    right: Pattern
-    bijection: tuple[int, ...]
+    rule: str  # the rule that owes it
+    equation: str  # both sides in the paper's notation
+    left: Pattern  # the pattern of the rule applied to words of the smaller grammar
+    right: Pattern  # the pattern of the smaller grammar's own words
+    bijection: tuple[int, ...]  # for each vertex of `left` its vertex of `right`
 
 
 @dataclass(frozen=True)
@@ -53,23 +45,15 @@ class Removal:
 
 @dataclass(frozen=True)
 class DerivedChain:
-    """From a grammar to its reduced one.
+    """From a grammar to its reduced one."""
 
-    Attributes:
-        exhaustive: The grammar of the language.
-        reduced: The smallest grammar found with its power.
-        removals: The rules that go, in the order of the proof.
-        cases: All obligations, those of rules that stay and of the converse among them.
-        certificate: The proof as JSON.
-        checked: What the independent checker says of it.
-    """
-
-    exhaustive: Grammar
-    reduced: Grammar
-    removals: tuple[Removal, ...]
+    exhaustive: Grammar  # the grammar of the language
+    reduced: Grammar  # the smallest grammar found with its power
+    removals: tuple[Removal, ...]  # the rules that go, in the order of the proof
+    # all obligations, those of rules that stay and of the converse among them
     cases: tuple[ProofCase, ...]
-    certificate: dict[str, Any]
-    checked: str
+    certificate: dict[str, Any]  # the proof as JSON
+    checked: str  # what the independent checker says of it
 
     @property
     def added(self) -> tuple[Rule, ...]:

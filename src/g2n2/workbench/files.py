@@ -13,27 +13,16 @@ MOST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class FileReport:
-    """What a file holds.
+    """What a file holds."""
 
-    Attributes:
-        name: Of the file.
-        kind: `certificate`, `network`, or empty where it is neither.
-        holds: Whether the checker accepts it, or the checksum fits; False where it is neither.
-        verdict: That in words, to be read after the name.
-        language: The text of its grammar, to go on with; empty where there is none.
-        details: More lines: claims, or the plan.
-        layers: Of a network, else 0.
-        width: Of a network, else 0.
-    """
-
-    name: str
-    kind: str
-    holds: bool
-    verdict: str
-    language: str = ""
-    details: str = ""
-    layers: int = 0
-    width: int = 0
+    name: str  # of the file
+    kind: str  # `certificate`, `network`, or empty where it is neither
+    holds: bool  # whether the checker accepts it, or the checksum fits; False where it is neither
+    verdict: str  # that in words, to be read after the name
+    language: str = ""  # the text of its grammar, to go on with; empty where there is none
+    details: str = ""  # more lines: claims, or the plan
+    layers: int = 0  # of a network, else 0
+    width: int = 0  # of a network, else 0
 
 
 def inspect_file(path: str, name: str, report: Report) -> FileReport:

@@ -53,23 +53,14 @@ Colouring = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Drawn:
-    """One graph of the pair.
+    """One graph of the pair."""
 
-    Attributes:
-        name: Its name, or its graph6.
-        text: What was typed.
-        points: Where its nodes are drawn, in a square of side 1.
-        edges: Pairs of nodes, each once.
-        note: What a reader should know of how the text was read.
-        fault: Why the text is no graph; the rest is empty then.
-    """
-
-    name: str
-    text: str
-    points: tuple[tuple[float, float], ...] = ()
-    edges: tuple[tuple[int, int], ...] = ()
-    note: str = ""
-    fault: str = ""
+    name: str  # its name, or its graph6
+    text: str  # what was typed
+    points: tuple[tuple[float, float], ...] = ()  # where its nodes are drawn, in a square of side 1
+    edges: tuple[tuple[int, int], ...] = ()  # pairs of nodes, each once
+    note: str = ""  # what a reader should know of how the text was read
+    fault: str = ""  # why the text is no graph; the rest is empty then
 
 
 @dataclass(frozen=True)
@@ -93,30 +84,19 @@ class Rounds:
 
 @dataclass(frozen=True)
 class PairReport:
-    """All that is shown of a pair.
+    """All that is shown of a pair."""
 
-    Attributes:
-        graphs: Both graphs.
-        outcomes: Grammars and tests, the language's own first.
-        sentence: The shortest sentence that differs, of the own grammar or else of r-G_L3.
-        whose: Which grammar's sentence that is.
-        values: Its values on both graphs.
-        shortest: Whether none with fewer operations differs.
-        pattern: The pattern it counts, where it is one.
-        places: For each graph the sets of edges the pattern covers, as it maps into the graph.
-        rounds: The colours of each test.
-        isomorphic: Whether the graphs are known to be the same up to the order of their nodes.
-    """
-
-    graphs: tuple[Drawn, Drawn]
-    outcomes: tuple[PairAnswer, ...] = ()
-    sentence: str = ""
-    whose: str = ""
-    values: tuple[str, ...] = ()
-    shortest: bool = False
-    pattern: Pattern | None = None
+    graphs: tuple[Drawn, Drawn]  # both graphs
+    outcomes: tuple[PairAnswer, ...] = ()  # grammars and tests, the language's own first
+    sentence: str = ""  # the shortest sentence that differs, of the own grammar or else of r-G_L3
+    whose: str = ""  # which grammar's sentence that is
+    values: tuple[str, ...] = ()  # its values on both graphs
+    shortest: bool = False  # whether none with fewer operations differs
+    pattern: Pattern | None = None  # the pattern it counts, where it is one
+    # for each graph the sets of edges the pattern covers, as it maps into the graph
     places: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = ((), ())
-    rounds: dict[str, Rounds] = field(default_factory=dict)
+    rounds: dict[str, Rounds] = field(default_factory=dict)  # the colours of each test
+    # whether the graphs are known to be the same up to the order of their nodes
     isomorphic: bool = False
 
     @property

@@ -40,17 +40,11 @@ LABELS = {
 
 @dataclass
 class Session:
-    """A page.
+    """A page."""
 
-    Attributes:
-        jobs: Where computations run.
-        send: Sends a message to the browser.
-        state: What the page shows.
-    """
-
-    jobs: Jobs
-    send: Callable[[Message], None]
-    state: State
+    jobs: Jobs  # where computations run
+    send: Callable[[Message], None]  # sends a message to the browser
+    state: State  # what the page shows
     language: Language | None = None
     chain: DerivedChain | None = None
     words: Verdict | None = None

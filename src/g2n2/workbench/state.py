@@ -30,35 +30,21 @@ _CHOICES = {"test": TESTS, "tab": TABS}
 
 @dataclass(frozen=True)
 class State:
-    """Everything a page shows.
+    """Everything a page shows."""
 
-    Attributes:
-        language: What is typed on the left.
-        step: How many rules the slider of the proof has removed; -1 for the most telling step.
-        case: Which obligation of the current rule is drawn.
-        nodes: Nodes of a graph, for the costs.
-        width: Channels of every memory.
-        layers: Layers of the network.
-        g: The first graph of the pair: graph6, SMILES or a name.
-        h: The second.
-        test: Whose colours are shown: `1-WL`, `3-WL` or `network`.
-        round: After how many rounds.
-        place: Which occurrence of the counted pattern is drawn.
-        tab: What is open at the bottom.
-    """
-
-    language: str = "L3"
+    language: str = "L3"  # what is typed on the left
+    # how many rules the slider of the proof has removed; -1 for the most telling step
     step: int = -1
-    case: int = 0
-    nodes: int = 29
-    width: int = 64
-    layers: int = 3
-    g: str = "C6"
-    h: str = "2·C3"
-    test: str = "1-WL"
-    round: int = 0
-    place: int = 0
-    tab: str = "python"
+    case: int = 0  # which obligation of the current rule is drawn
+    nodes: int = 29  # nodes of a graph, for the costs
+    width: int = 64  # channels of every memory
+    layers: int = 3  # layers of the network
+    g: str = "C6"  # the first graph of the pair: graph6, SMILES or a name
+    h: str = "2·C3"  # the second
+    test: str = "1-WL"  # whose colours are shown: `1-WL`, `3-WL` or `network`
+    round: int = 0  # after how many rounds
+    place: int = 0  # which occurrence of the counted pattern is drawn
+    tab: str = "python"  # what is open at the bottom
 
     def changed(self, **values: Any) -> State:
         """This state with other values, each brought into its range; what cannot be is ignored."""

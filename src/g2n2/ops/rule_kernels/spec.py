@@ -15,23 +15,17 @@ KINDS: tuple[Kind, ...] = ("product", "hadamard", "diagonal", "column")
 
 @dataclass(frozen=True)
 class KernelRule:
-    """One rule. Each operand's channels belong to one rule only.
+    """One rule. Each operand's channels belong to one rule only."""
 
-    Attributes:
-        kind: `product` M·M, `hadamard` M⊙M, `diagonal` diag(v), `column` M·v.
-        operands: Where each operand's channels begin: those of matrices among the operands of the
-            matrix memory, those of vectors among those of the column memory.
-        to: Where the output's channels begin, among the matrix MLP's inputs; for `column`, among
-            the outputs that are columns.
-        width: Channels of operands and output.
-        power: The output of a `product` or `column` is multiplied by `scale` to this power.
-    """
-
-    kind: Kind
+    kind: Kind  # `product` M·M, `hadamard` M⊙M, `diagonal` diag(v), `column` M·v
+    # where each operand's channels begin: those of matrices among the operands of the matrix
+    # memory, those of vectors among those of the column memory
     operands: tuple[int, ...]
+    # where the output's channels begin, among the matrix MLP's inputs; for `column`, among the
+    # outputs that are columns
     to: int
-    width: int
-    power: int = 0
+    width: int  # channels of operands and output
+    power: int = 0  # the output of a `product` or `column` is multiplied by `scale` to this power
 
 
 Round = dict[Kind, KernelRule]
