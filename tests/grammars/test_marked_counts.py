@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import combinations, permutations
+from typing import TypeGuard
 
 import networkx as nx
 import pytest
+from networkx.algorithms.isomorphism import GraphMatcher
 
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
@@ -13,7 +15,7 @@ from g2n2.grammars.derivations import derive_word
 from g2n2.grammars.subgraph_counts import formula, marked_homomorphisms, subgraph_count
 from g2n2.language.exact_values import exact_value
 from g2n2.language.operations import BINDERS
-from g2n2.language.terms import Term, operators
+from g2n2.language.terms import Apply, Term, operators
 
 GRAPHS = [nx.gnp_random_graph(9, 0.5, seed=3), nx.gnp_random_graph(8, 0.8, seed=4)]
 FOUR = [graph for graph in nx.graph_atlas_g() if 1 <= len(graph) <= 4 and nx.is_connected(graph)]
@@ -85,6 +87,42 @@ def test_all_induced_counts_up_to_four_vertices(pattern: nx.Graph) -> None:
         assert value(term, graph) == wanted
 
 
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("bull", nx.bull_graph()),
+        ("K2,3", nx.complete_bipartite_graph(2, 3)),
+        ("Diamond", nx.diamond_graph()),
+        ("C_4", nx.cycle_graph(4)),
+        ("wheel over C4", nx.wheel_graph(5)),
+        ("spider(1,1,2)", nx.Graph([(0, 1), (0, 2), (0, 3), (3, 4)])),
+        ("P1", nx.path_graph(1)),
+    ],
+)
+def test_graphs_with_a_name_are_counted(name: str, pattern: nx.Graph) -> None:
+    copies = GraphMatcher(pattern, pattern).isomorphisms_iter()
+    symmetries = sum(1 for _ in copies)
+    for graph in GRAPHS:
+        found = sum(1 for _ in GraphMatcher(graph, pattern).subgraph_monomorphisms_iter())
+        assert value(formula(name), graph) == found / symmetries
+    assert found > 0
+
+
+def test_induced_triangles_are_triangles() -> None:
+    assert formula("induced triangle") == formula("triangle") == formula("C3")
+
+
+def test_equal_images_of_an_induced_count_are_one_summand() -> None:
+    def summands(term: Term) -> list[str]:
+        return [x for t in term.args for x in summands(t)] if is_sum(term) else [str(term)]
+
+    def is_sum(term: Term) -> TypeGuard[Apply]:
+        return isinstance(term, Apply) and term.op == "add"
+
+    bodies = [text.partition("×")[2] for text in summands(formula("induced C4"))]
+    assert len(bodies) == len(set(bodies)) == 6
+
+
 def test_homomorphisms_of_patterns_with_an_apex() -> None:
     """Wheels, K4 and two K4 at a vertex, whose rest has two parts."""
     bow = nx.Graph([*combinations((0, 1, 2, 3), 2), *combinations((0, 4, 5, 6), 2)])
@@ -107,6 +145,8 @@ def test_beyond_one_mark_is_refused_with_its_image(name: str) -> None:
 def test_induced_counts_of_five_vertices_hold_k5() -> None:
     with pytest.raises(LoweringError, match=r"every denser pattern, among whose images .*\(K5\)"):
         subgraph_count(nx.cycle_graph(5), induced=True)
+    with pytest.raises(LoweringError, match=r"every denser pattern, among whose images .*\(K10\)"):
+        formula("induced Petersen graph")
 
 
 def test_patterns_without_an_apex_have_no_sentence() -> None:

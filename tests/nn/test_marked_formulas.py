@@ -1,8 +1,9 @@
-"""Sentences with a mark as weights: interpreter against network, counts, and what is refused."""
+"""Sentences with one or two marks as weights: interpreter against network, counts, and what is refused."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import reduce
 from itertools import combinations
 from random import Random
 
@@ -55,20 +56,28 @@ def word(grammar: Grammar, sort: Sort, depth: int, rng: Random) -> Term:
 
 
 def sentence(grammar: str, rng: Random) -> Term:
-    """A combination of two sums over marks of several names, and of a sentence without one."""
+    """A combination of sums over marks of several names, and of sentences with fewer marks."""
+    marks = find_grammar(grammar).marks
     words = inside(find_grammar(grammar))
-    parts = []
-    for name in ("v", "w"):
+    parts: list[Term] = []
+    for names in (marks, "vu"[: len(marks)], "xw"):
         inner = apply("matmul", apply("transpose", parse("1")), word(words, V, 5, rng))
-        parts.append(MarkSum(name, substitute(inner, {"v": Leaf(name, V)})))
-    parts.append(substitute(inner, {"v": parse("A1")}))
+        summed = substitute(inner, {m: Leaf(n, V) for m, n in zip(marks, names, strict=False)})
+        for name in reversed(names[: len(marks)]):
+            summed = MarkSum(name, summed)
+        parts.append(summed)
+    parts.append(substitute(inner, dict.fromkeys(marks, parse("A1"))))
+    parts.append(MarkSum("w", Number(Fraction(rng.randrange(3)))))
+    if len(marks) > 1:
+        fewer = substitute(inner, {marks[0]: parse("1"), marks[1]: Leaf("w", V)})
+        parts.append(MarkSum("w", fewer))
     parts = [apply("scale", Number(Fraction(rng.choice((-3, -1, 2, 5)), 2)), p) for p in parts]
     rng.shuffle(parts)
-    return apply("add", parts[0], apply("add", *parts[1:]))
+    return reduce(lambda x, y: apply("add", x, y), parts)
 
 
 @pytest.mark.parametrize("readout", ["pooled", "grammar"])
-@pytest.mark.parametrize("grammar", ["r-G_L3Σ", "r-G_L1Σ"])
+@pytest.mark.parametrize("grammar", ["r-G_L3Σ", "r-G_L1Σ", "r-G_L1ΣΣ", "r-G_L3ΣΣ"])
 def test_random_sentences_in_networks(grammar: str, readout: str) -> None:
     rng, draw = Random(7), np.random.default_rng(7)
     terms = [sentence(grammar, rng) for _ in range(12)]
@@ -95,6 +104,18 @@ def test_k4_and_induced_counts_are_exact_from_the_start() -> None:
     assert np.all(np.sum(counted, axis=0))
 
 
+def test_two_marks_count_k4_without_a_matrix() -> None:
+    """At two adjacent nodes u and v: pairs of adjacent common neighbours."""
+    k4 = parse("Σu. Σv. 1ᵀdiag(u)diag(Av)Adiag(Au)diag(Av)Adiag(Au)Av")
+    model = network([k4], "r-G_L1ΣΣ", marks="all")
+    graphs = [nx.complete_graph(5), nx.gnp_random_graph(8, 0.6, seed=8), nx.cycle_graph(6)]
+    got = model(GraphBatch.of(graphs, dtype=torch.float64)).flatten().tolist()
+    cliques = [sum(len(c) == 4 for c in nx.enumerate_all_cliques(graph)) for graph in graphs]
+    assert got == [24 * count for count in cliques]
+    assert cliques[0] == 5
+    assert cliques[1] > 0
+
+
 @pytest.mark.slow
 def test_eight_cycles_of_a_network_against_networkx() -> None:
     graphs = [nx.gnp_random_graph(n, 0.6, seed=n) for n in (4, 8, 9)]
@@ -117,7 +138,9 @@ def test_eight_cycles_of_a_network_against_networkx() -> None:
         ("r-G_L3Σ", "Σu. Σv. uᵀAv", {}, "one mark"),
         ("r-G_L3Σ", "1ᵀAv", {}, "v has no value"),
         ("r-G_L3Σ", "Σu. uᵀAv", {}, "v has no value"),
-        ("r-G_L1ΣΣ", "Σv. 1ᵀAv", {}, "has 2 marks"),
+        ("r-G_L1ΣΣ", "Σu. Σv. Σw. 1ᵀdiag(Au)diag(Av)Aw", {}, "with 2 marks"),
+        ("r-G_L1ΣΣ", "Σu. (Σv. uᵀAv)(Σv. uᵀAv)", {}, "does more with a sum over marks"),
+        ("r-G_L1ΣΣ", "Σw. Σv. wᵀAu", {}, "u has no value"),
     ],
 )
 def test_what_cannot_be_written_is_said(

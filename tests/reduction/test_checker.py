@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 import g2n2
+from g2n2 import derive
+from g2n2.language.operations import BUILT_IN, OPERATIONS
 from g2n2.reduction.certificates import read_certificate, write_certificate
 from g2n2.reduction.checker import check
+from g2n2.reduction.checker_patterns import SIGNATURES, WITHOUT_PATTERN
 from reduction.forging import (
     CERTIFICATES,
     Json,
@@ -40,6 +43,22 @@ def test_true_certificates_are_accepted(name: str) -> None:
     assert verdict.failure == ""
     assert verdict.checked == OBLIGATIONS[name]
     assert len(verdict.cited) == ("f" in name.split())
+
+
+def test_the_table_of_the_checker_has_every_built_in_operation() -> None:
+    """What it lacked would be refused, so that nothing using it could be removed."""
+    built_in = {name: OPERATIONS[name] for name in BUILT_IN if name != "one"}
+    contractions = {name: op.signature for name, op in built_in.items() if op.multilinear}
+    assert contractions == SIGNATURES
+    assert {*built_in} - {*contractions} == {*WITHOUT_PATTERN}
+
+
+def test_a_chain_without_links_says_that_nothing_was_removed() -> None:
+    derived = derive("· ᵀ", witnesses=False)
+    assert derived.reduced == derived.exhaustive
+    verdict = check(derived.certificate)
+    assert (verdict.valid, verdict.checked) == (True, 0)
+    assert verdict.claims == ("no rule was removed, so nothing had to be proved",)
 
 
 def test_a_certificate_survives_its_file(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from g2n2.errors import G2N2Warning
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar, Level, Rule
@@ -370,8 +371,10 @@ def test_what_is_found_and_not_proved_is_not_found(level: Level, assume: Assumpt
 
 
 def test_what_the_checker_refuses_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("g2n2.reduction.reduce.check", lambda content: CheckResult(False, 0, ()))
-    reduction = reduce(G_L1.named("never reduced before"))
+    refused = CheckResult(False, 0, (), "link 1: no bijection")
+    monkeypatch.setattr("g2n2.reduction.reduce.check", lambda content: refused)
+    with pytest.warns(G2N2Warning, match="nothing is removed: the checker .* link 1: no bijection"):
+        reduction = reduce(G_L1.named("never reduced before"))
     assert reduction.reduced == G_L1
     assert (reduction.links, reduction.alternatives) == ((), ())
 

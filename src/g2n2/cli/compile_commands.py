@@ -180,7 +180,7 @@ def _write_svg(content: str, path: Path) -> None:
 
 def formula(
     name: Annotated[
-        str, typer.Argument(help="C6, K4, P5, star 3, a Laplacian power; empty lists all.")
+        str, typer.Argument(help="C6, induced C4, bull, K2,3, a Laplacian power; empty lists all.")
     ] = "",
     grammar: Annotated[str, typer.Option(help=HELP)] = "r-G_L3",
     reduce: Reduce = None,

@@ -25,7 +25,7 @@ from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of
 from .formula_to_atoms import Realiser, simpler, sums
 from .grammar_to_plan import steps_of
 from .inputs import InputPlan, plan_inputs
-from .marked_formulas import under_one_mark
+from .marked_formulas import under_marks
 from .marks import inside
 from .piecewise_linear import IDENTITY, relu_units
 from .presets import find_preset
@@ -295,9 +295,9 @@ def plan_formulas(
     if not given:
         raise LoweringError("no formula is given; write for instance 1ᵀ(A²⊙A)1")
     parsed = [parse_word(grammar, x) if isinstance(x, str) else x for x in given]
-    words, added = _words(grammar), None
+    words, added = inside(grammar), None
     if grammar.scope:
-        summed = [under_one_mark(term, grammar.marks[0]) for term in parsed]
+        summed = [under_marks(term, grammar.marks) for term in parsed]
         parsed, added = [term for term, _ in summed], [constant for _, constant in summed]
     for term in parsed:
         if any(isinstance(part, MarkSum) for part in subterms(term)):
@@ -307,16 +307,6 @@ def plan_formulas(
             )
     realiser = Realiser(words, inputs, domain, names, by_rules, symmetric)
     return FormulaPlan(realiser, inputs, parsed, pooled, sentence_rules, added)
-
-
-def _words(grammar: Grammar) -> Grammar:
-    """The grammar whose words a network computes: inside its mark, where it has one."""
-    if grammar.scope > 1:
-        raise LoweringError(
-            f"{grammar.name or 'the grammar'} has {grammar.scope} marks, and formulas are written "
-            "into networks with one or none: take a grammar such as r-G_L3Σ"
-        )
-    return inside(grammar)
 
 
 def requirements(
@@ -349,7 +339,7 @@ def requirements(
         LoweringError: The grammar does not make a part of a term; the message names it.
     """
     chosen = as_grammar(grammar)
-    words = _words(chosen)
+    words = inside(chosen)
     mode, _ = readout_options(readout, None)
     inputs = plan_inputs(words, find_preset("paper"), 0, 0, directed, marks=chosen.marks)
     heads = {rule.head for rule in words.rules}

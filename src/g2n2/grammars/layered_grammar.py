@@ -15,7 +15,7 @@ from functools import cached_property
 from ..errors import GrammarError
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, S, Sort, V
-from ..language.terms import Apply, Hole, Term, leaves, operators, subterms
+from ..language.terms import DISTANCES, Apply, Hole, Term, leaves, operators, subterms
 from .grammar import Grammar, Level
 from .rules import ARROWS, Rule, parse_rules, rule_depth
 
@@ -169,6 +169,11 @@ def _check_exact(grammar: Grammar, rules: Iterable[Rule]) -> None:
                     f"the support {leaf.name} = {definition} applies {_function(definition)}, "
                     "which has no exact value: define it without functions, for instance "
                     f"{leaf.name} = A + I"
+                )
+            if definition is None and leaf == DISTANCES:
+                raise GrammarError(
+                    "D, the squared distances between nodes, is no word of A, so it tells no two "
+                    "graphs apart: leave out the rules that name it"
                 )
             if definition is None and leaf.name not in ("A", "1", "I", "J", *grammar.marks):
                 raise GrammarError(

@@ -21,6 +21,7 @@ import networkx as nx
 from networkx.algorithms.isomorphism import GraphMatcher
 
 from ..errors import LoweringError
+from ..graphs.names import graph_of_name
 from ..language.parsing import parse
 from ..language.sorts import V
 from ..language.terms import ONE, A, Apply, Leaf, Term, apply, mark_sum, power
@@ -32,19 +33,20 @@ _MARK = Leaf("v", V)
 _FEW_SUMMANDS = 50
 
 
-def images(pattern: nx.Graph) -> list[tuple[nx.Graph, int]]:
-    """The homomorphic images of a pattern, one of each kind, with their Möbius coefficients."""
+def images(*patterns: tuple[int, nx.Graph]) -> list[tuple[nx.Graph, int]]:
+    """The homomorphic images of a sum of patterns, one of each kind, with their factors."""
     kinds: dict[object, list[nx.Graph]] = {}
     total: dict[nx.Graph, int] = {}
-    numbered = nx.convert_node_labels_to_integers(pattern)
-    for blocks in _partitions(numbered):
-        sign = prod((-1) ** (len(b) - 1) * factorial(len(b) - 1) for b in blocks)
-        image = _quotient(numbered, blocks)
-        alike = kinds.setdefault(_shape(image), [])
-        same = next((graph for graph in alike if nx.is_isomorphic(graph, image)), None)
-        if same is None:
-            alike.append(same := image)
-        total[same] = total.get(same, 0) + sign
+    for factor, pattern in patterns:
+        numbered = nx.convert_node_labels_to_integers(pattern)
+        for blocks in _partitions(numbered):
+            sign = prod((-1) ** (len(b) - 1) * factorial(len(b) - 1) for b in blocks)
+            image = _quotient(numbered, blocks)
+            alike = kinds.setdefault(_shape(image), [])
+            same = next((graph for graph in alike if nx.is_isomorphic(graph, image)), None)
+            if same is None:
+                alike.append(same := image)
+            total[same] = total.get(same, 0) + factor * sign
     return [(image, count) for image, count in total.items() if count]
 
 
@@ -167,6 +169,9 @@ def _shape(graph: nx.Graph) -> object:
 MOST_VERTICES = 10
 """A path of ten vertices has as many partitions as the ninth Bell number, 21,147."""
 
+MOST_INDUCED = 4
+"""An induced count of more vertices needs that of K5, or of a larger complete graph."""
+
 LAPLACIAN = "diag(A1) − A"
 NORMALISED_LAPLACIAN = "diag(inv(sqrt(A1)))(diag(A1) − A)diag(inv(sqrt(A1)))"
 """Zero in the rows of isolated nodes, for inv(0) = 0."""
@@ -180,12 +185,11 @@ def subgraph_count(pattern: nx.Graph, induced: bool = False) -> Term:
     of the pattern that is out of reach.
     """
     _check(pattern)
-    total: dict[nx.Graph, Fraction] = {}
-    for sign, larger in _supergraphs(pattern) if induced else [(1, pattern)]:
-        for image, count in images(larger):
-            total[image] = total.get(image, Fraction(0)) + sign * count
+    if induced and len(pattern) > MOST_INDUCED:  # K_n is among its supergraphs, with factor ±1
+        raise LoweringError(_beyond(pattern, nx.complete_graph(len(pattern)), induced))
+    total = images(*(_supergraphs(pattern) if induced else [(1, pattern)]))
     copies = automorphisms(pattern)
-    return _sentence([(image, x / copies) for image, x in total.items()], pattern, induced)
+    return _sentence([(image, Fraction(x, copies)) for image, x in total], pattern, induced)
 
 
 def _sentence(parts: list[tuple[nx.Graph, Fraction]], pattern: nx.Graph, induced: bool) -> Term:
@@ -279,13 +283,13 @@ _INDUCED: dict[str, nx.Graph] = {
 }
 
 FORMULAS: dict[str, Callable[[], Term]] = {
-    **{f"C{k}": lambda k=k: subgraph_count(nx.cycle_graph(k)) for k in range(3, 8)},  # type: ignore[misc]
-    **{f"P{k}": lambda k=k: subgraph_count(nx.path_graph(k)) for k in range(2, 8)},  # type: ignore[misc]
-    **{f"star {k}": lambda k=k: subgraph_count(nx.star_graph(k)) for k in range(2, 7)},  # type: ignore[misc]
-    "tailed triangle": lambda: subgraph_count(nx.lollipop_graph(3, 1)),
-    "chordal cycle": lambda: subgraph_count(_CHORDAL),
-    "Laplacian": lambda: laplacian_power(1),
-    "normalised Laplacian": lambda: laplacian_power(1, normalised=True),
+    **{f"C{k}": partial(subgraph_count, nx.cycle_graph(k)) for k in range(3, 8)},
+    **{f"P{k}": partial(subgraph_count, nx.path_graph(k)) for k in range(2, 8)},
+    **{f"star {k}": partial(subgraph_count, nx.star_graph(k)) for k in range(2, 7)},
+    "tailed triangle": partial(subgraph_count, nx.lollipop_graph(3, 1)),
+    "chordal cycle": partial(subgraph_count, _CHORDAL),
+    "Laplacian": partial(laplacian_power, 1),
+    "normalised Laplacian": partial(laplacian_power, 1, normalised=True),
 }
 """Formulas by name: Ck a cycle and Pk a path of k vertices, `star k` one of k leaves."""
 
@@ -295,22 +299,22 @@ MARKED_FORMULAS: dict[str, Callable[[], Term]] = {
     **{f"P{k}": partial(subgraph_count, nx.path_graph(k)) for k in (8, 9, 10)},
     **{f"induced {x}": partial(subgraph_count, g, induced=True) for x, g in _INDUCED.items()},
 }
-"""Formulas with a mark, which 3-WL does not have and networks do not compute."""
+"""Formulas with a mark, which 3-WL does not have."""
 
-_ALIASES = {
-    f"{prefix}{alias}": f"{prefix}{name}"
-    for alias, name in {
-        "diamond": "chordal cycle",
-        "paw": "tailed triangle",
-        "claw": "star 3",
-    }.items()
-    for prefix in ("", "induced ")
+_INDUCED_NAME = re.compile(r"(?:(induced)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
+_NICKNAMES = {
+    "diamond": "chordal cycle",
+    "paw": "tailed triangle",
+    "claw": "star 3",
+    "triangle": "C3",
 }
 
 
 @lru_cache(maxsize=64)
 def formula(name: str) -> Term:
-    """A formula of FORMULAS or MARKED_FORMULAS by its name; `Laplacian^3` is a power.
+    """A formula by name: the count of a named graph, `induced` or not, or a power of a Laplacian.
+
+    The names are those of FORMULAS and MARKED_FORMULAS, and those of graphs: `K4`, `K2,3`, `bull`.
 
     >>> from g2n2 import evaluate, formula
     >>> float(evaluate(formula("C4"), "D~{")[0, 0])  # cycles of length 4 in K5
@@ -319,16 +323,21 @@ def formula(name: str) -> Term:
     Raises:
         LoweringError: There is none of that name, or it is out of reach (K5, C10, P11).
     """
-    wanted = _ALIASES.get(name.strip(), name.strip())
-    if make := (FORMULAS | MARKED_FORMULAS).get(wanted):
+    read = _INDUCED_NAME.fullmatch(name.strip())
+    assert read is not None, "any text fits"
+    induced, spelled = read.groups()
+    known = _NICKNAMES.get(spelled.lower(), spelled)
+    if make := (FORMULAS | MARKED_FORMULAS).get(f"induced {known}" if induced else known):
         return make()
-    if m := re.fullmatch(r"(normalised )?Laplacian ?\^ ?(\d{1,2})", wanted):
+    if not induced and (m := re.fullmatch(r"(normalised )?Laplacian ?\^ ?(\d{1,2})", known)):
         return laplacian_power(int(m[2]), normalised=bool(m[1]))
-    makers = {"C": nx.cycle_graph, "P": nx.path_graph, "K": nx.complete_graph}
-    makers["star "] = nx.star_graph
-    if (m := re.fullmatch(r"(C|P|K|star )(\d{1,3})", wanted)) and int(m[2]) > (m[1] == "C") * 2:
-        return subgraph_count(makers[m[1]](int(m[2])))
+    plain = known.replace("_", "")
+    star = re.fullmatch(r"star (\d{1,3})", plain)
+    graph = graph_of_name(f"K1,{star[1]}" if star else plain)
+    if graph is not None:
+        return subgraph_count(nx.from_numpy_array(graph), induced=bool(induced))
     raise LoweringError(
         f"no formula is called {name!r}; known: {', '.join(FORMULAS | MARKED_FORMULAS)}, "
-        f"Laplacian^k, normalised Laplacian^k; also called {', '.join(_ALIASES)}"
+        f"Laplacian^k, normalised Laplacian^k, {', '.join(_NICKNAMES)}; and counts of graphs that "
+        "have a name, such as K2,3, bull, house, spider(1,2,2), wheel over C4, induced triangle"
     )

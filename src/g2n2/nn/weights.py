@@ -152,20 +152,21 @@ def write_readout(
     memories: Mapping[Sort, Basis],
     plan: FormulaPlan,
     output: int,
-    mixer: Sequence[nn.Linear] | None = None,
+    mixers: Sequence[Sequence[nn.Linear]] | None = None,
 ) -> None:
     """Each output's linear form of what is read out, carried through the decision layers.
 
-    `widths` are those of the last memories, `memories` what their first channels hold; `mixer` the
-    maps in front of the sum over a mark, whose first channels then are the sums.
+    `widths` are those of the last memories, `memories` what their first channels hold; `mixers` the
+    maps in front of sums over marks, the innermost first, whose first channels then are the sums.
     """
     maps = linear_maps(readout.decision)
     forms = _forms(readout, widths, memories, plan)
     constants = [reading.constant for reading in plan.readings]
-    if mixer is not None:
-        assert plan.added is not None, "the network has a mark, and so the plan"
+    for mixer in mixers or ():
         _write_maps(mixer, forms, constants, 0)
-        forms, constants = [{n: Fraction(1)} for n in range(len(forms))], list(plan.added)
+        forms = [{n: Fraction(1)} for n in range(len(forms))]
+        constants = [Fraction(0) for _ in forms]
+    constants = constants if plan.added is None else list(plan.added)
     _write_maps(maps, forms, constants, output)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import torch
+from torch import nn
 
 from ..compiler.formula_plan import Formula, FormulaPlan, Requirements, plan_formulas
 from ..compiler.plan import NetworkPlan
@@ -79,11 +81,18 @@ def write_formula(
         for stage, layer, laid_out in zip(stages, model.layers, model.plan.layers, strict=True):
             write_layer(layer, laid_out, stage, domain)
         widths = model.plan.layers[-1].widths()
-        mixer = None if model.marks is None else linear_maps(model.marks.mixer)
-        write_readout(model.readout, widths, stages[-1].after, plan, output, mixer)
+        write_readout(model.readout, widths, stages[-1].after, plan, output, _mixers(model))
     given = [term] if isinstance(term, (Term, str)) else term
     model.formula = "; ".join(x if isinstance(x, str) else to_text(x) for x in given)
     return needed
+
+
+def _mixers(model: GrammarGNN) -> list[list[nn.Linear]] | None:
+    """The maps in front of each sum over marks that has some, the innermost first."""
+    if model.marks is None:
+        return None
+    maps = (linear_maps(cast(nn.Sequential, mixer)) for mixer in model.marks.mixers)
+    return [own for own in maps if own]
 
 
 def refuse_preset(preset: Preset) -> None:
@@ -152,7 +161,7 @@ def _check(model: GrammarGNN, plan: FormulaPlan, needed: Requirements, output: i
         )
     widths = {sort.letter: width for sort, width in model.plan.layers[-1].widths().items()}
     least = 2 * len(plan.terms)
-    if model.marks is not None and linear_maps(model.marks.mixer)[-1].out_features < least // 2:
+    if any(maps[-1].out_features < len(plan.terms) for maps in _mixers(model) or ()):
         raise LoweringError(
             f"{len(plan.terms)} terms need as many channels behind the sum over the mark: make the "
             f"network with a width of at least {len(plan.terms)}"

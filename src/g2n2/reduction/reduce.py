@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
-from ..errors import GrammarError
+from ..errors import G2N2Warning, GrammarError
 from ..grammars.grammar import LEVELS, Grammar, Level, Rule
 from ..grammars.rules import mentions
 from ..language.operations import OPERATIONS, Operation, registered_operations
@@ -16,7 +17,7 @@ from ..language.sorts import M, R, S, V
 from ..language.terms import multilinear, operators
 from ..validation import check_option
 from .certificates import certificate
-from .checker import check
+from .checker import CheckResult, check
 from .full_marks import (
     all_inside,
     has_sums_and_lifts,
@@ -180,7 +181,10 @@ def _reduced(
         simulation = _without_unused(core, assume, level)
     if simulation is not None:
         links += _chain(simulation, order)
-    if not _accepted(links):
+    verdict = _checked(links)
+    if not verdict.valid:
+        text = f"nothing is removed: the checker refuses the proof found: {verdict.failure}"
+        warnings.warn(text, G2N2Warning, stacklevel=3)
         links, core = [], grammar
     reduced = links[-1].smaller if links else grammar
     if links and grammar.name:
@@ -309,9 +313,11 @@ def _smallest_full(grammar: Grammar, assume: Assumption, level: Level) -> Simula
     return link(grammar, smaller, assume, level) if cost(smaller) < cost(grammar) else None
 
 
-def _accepted(links: Sequence[Link]) -> bool:
+def _checked(links: Sequence[Link]) -> CheckResult:
     """Whether the checker agrees with the search: what it refuses is not proved."""
-    return not links or check(certificate(links[0].larger, links[-1].smaller, links)).valid
+    if not links:
+        return CheckResult(True, 0, ())
+    return check(certificate(links[0].larger, links[-1].smaller, links))
 
 
 def _smallest(grammar: Grammar, assume: Assumption, level: Level) -> Simulation | None:
@@ -409,7 +415,7 @@ def _alternatives(
             continue
         proof = include(core, smaller, stronger, level, (form,))
         converse = include(smaller, core, stronger, level)
-        if proof and converse and _accepted(links := (Simulation(proof, converse),)):
+        if proof and converse and _checked(links := (Simulation(proof, converse),)).valid:
             note = f"read-out {smaller.readout_text}"
             if stronger == "simple" and assume != "simple":
                 note = f"for 0/1 symmetric A without loops; {note}"
