@@ -12,6 +12,7 @@ import sys
 
 import pytest
 from test_commands import run
+from typer.testing import CliRunner
 
 from g2n2 import cli
 from small_runs import no_pictures
@@ -131,6 +132,11 @@ def test_evaluate_on_a_part_and_on_a_file(here):
     ]
     told = json.loads(text)["reliability"]["logp"]
     assert told["coverage"] == pytest.approx(sum(inside) / len(inside))
+    write(here / "odd.csv", ("smiles", "logp"), [("CCCO", 1), ("XX", 2), ("[Na]CC", 1)])
+    words = ["evaluate", "runs/molecules-logp-001", "--on", "odd.csv"]
+    notes = CliRunner().invoke(cli.app, words).stderr
+    assert "1 record cannot be read, and no score counts them; the first, record 2: 'XX'" in notes
+    assert "scores count 1 graph with an element never seen in training" in notes
 
 
 def test_a_run_is_repeated_from_its_own_config(here):
@@ -189,6 +195,7 @@ def test_classes_come_with_probabilities(here):
         (["evaluate", "runs/molecules-logp-001", "--on", "molecules.csv", "--out", "molecules.csv"],
          "name another file"),
         (["evaluate", "runs/molecules-logp-001", "--out", "molecules.csv"], "name another file"),
+        (["evaluate", "runs/molecules-logp-001", "--on", "tests"], "expected test, validation"),
         (["sweep", "plain.toml", "--trials", "2"], "has no table [sweep]"),
     ],
 )  # fmt: skip

@@ -54,6 +54,16 @@ def test_validation_graphs_of_one_class_cannot_choose_and_that_is_said():
     assert not prepare(RunConfig("x"), replace(graphs, splits=parts)).notes
 
 
+def test_a_class_without_training_graphs_is_said():
+    column = Target("t0", kind="multiclass", classes=("a", "b", "c"))
+    targets = np.append(np.arange(59) % 2, 2).astype(float)[:, None]
+    parts = {"train": np.arange(50), "validation": np.arange(50, 55), "test": np.arange(55, 60)}
+    graphs = replace(small_set(), targets=targets, columns=(column,), splits=parts)
+    assert any("no training graph has t0=c" in x for x in prepare(RunConfig("x"), graphs).notes)
+    parts |= {"train": np.append(np.arange(50), 59), "test": np.arange(55, 59)}
+    assert not prepare(RunConfig("x"), replace(graphs, splits=parts)).notes
+
+
 def test_scaling_looks_at_training_graphs_only():
     graphs = small_set()
     first = prepare(RunConfig("x"), graphs)

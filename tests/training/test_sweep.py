@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from g2n2.errors import DataError
+from g2n2.errors import DataError, G2N2Error
 from g2n2.training.shared_study import SharedStudy
 from g2n2.training.sweep import Sweep, run_sweep, trial_folder
 
@@ -228,10 +228,12 @@ def test_another_sweep_in_the_same_file_is_refused(tmp_path, monkeypatch):
         ("width = { low = 4, high = 1000000000 }", "width must be at most"),
         ("baseline = ['GIN', 'GCN']\ngrammar = ['L1', 'L3']", "in place of its grammar: leave out"),
         ("width = ['a']", "width in the sweep should be int"),
+        ("width = [3, 'a']", "width in the sweep should be int"),
+        ("grammar = ['r-G_L1', 'nope']", "no grammar is called 'nope'"),
     ],
 )
 def test_bad_sweeps_are_refused_by_name(tmp_path, varied, message):
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(G2N2Error) as caught:
         sweep(tmp_path, varied + "\n")
     assert message in str(caught.value)
 

@@ -91,6 +91,8 @@ def test_columns_no_run_can_learn_together_are_refused():
     )
     with pytest.raises(DataError, match="several multiclass"):
         Task.of(several)
+    with pytest.raises(DataError, match="a target called 'all'"):
+        Task.of(replace(graphs, columns=(Target("a"), Target("all"))))
     none = replace(graphs, columns=(), targets=graphs.targets[:, :0])
     with pytest.raises(DataError, match="no target to learn"):
         Task.of(none)

@@ -42,6 +42,7 @@ def evaluate(
 ) -> None:
     """Scores of a run on its test graphs, or on a file with targets."""
     from ..training.calibration import check_interval
+    from ..training.config import names_dataset
     from ..training.display import plain_console, reliability_sentences, score_table
     from ..training.run import Run as TrainedRun
     from ..training.task import for_json
@@ -55,7 +56,15 @@ def evaluate(
     if on in ("train", "validation", "test"):
         outcome = trained.evaluate(on, interval=interval)
     else:
+        if not os.path.exists(on) and not names_dataset(on):
+            raise DataError(f"--on {on}: expected test, validation, train, or a file that is there")
         outcome = trained.predict(on, options, targets=True, interval=interval)
+        for number, reason in list(unread := outcome.graphs.source.get("unread", {}).items())[:1]:
+            what = f"{counted(len(unread), 'record')} cannot be read, and no score counts them"
+            typer.echo(f"note: {what}; the first, record {number + 1}: {reason}", err=True)
+        if unseen := int(outcome.unseen.sum()):
+            what = f"{counted(unseen, outcome.graphs.level)} with an element never seen in training"
+            typer.echo(f"note: scores count {what}, for which predict gives no value", err=True)
     if out is not None:
         outcome.to_csv(out, truth=True)
     if json:

@@ -230,7 +230,9 @@ def _given_parts(graphs: GraphSet, how: str) -> Parts:
     folds = {name: members for name, members in parts.items() if name.startswith("fold-")}
     if kind == "fold":
         if f"fold-{argument}" not in folds:
-            held = f"it has {', '.join(folds)}" if folds else "it has no folds"
+            held = (
+                f"it has {', '.join(folds)}" if folds else "it has none: take random or column:NAME"
+            )
             raise DataError(f"{graphs.name} has no fold {argument!r}; {held}")
         test = folds[f"fold-{argument}"]
         return {"train": np.setdiff1d(np.arange(len(graphs)), test), "test": test}

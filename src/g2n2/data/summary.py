@@ -191,7 +191,8 @@ def _target(target: Target, values: NDArray[np.float64], level: str) -> str:
         for name, count in zip(names, counts, strict=True)
     ]
     more = f", {len(balance) - _MOST_CLASSES} more" if len(balance) > _MOST_CLASSES else ""
-    return f"{named} has {len(names)} classes: {', '.join(balance[:_MOST_CLASSES])}{more}."
+    how_many = "1 class" if len(names) == 1 else f"{len(names)} classes"
+    return f"{named} has {how_many}: {', '.join(balance[:_MOST_CLASSES])}{more}."
 
 
 def _there(count: int, singular: str, plural: str = "", more: str = "") -> str:

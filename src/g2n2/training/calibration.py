@@ -306,7 +306,7 @@ def _logits(task: Task, values: Values, index: int) -> Values:
 
 
 def _nll(probabilities: Values, labels: Labels) -> float:
-    return float(-_log(probabilities[np.arange(len(labels)), labels]).mean())
+    return abs(float(_log(probabilities[np.arange(len(labels)), labels]).mean()))
 
 
 def _ece(probabilities: Values, labels: Labels) -> float:

@@ -11,7 +11,7 @@ import torch
 from ..data.batch import GraphBatch
 from ..data.batching import ordered_batches
 from ..data.graph_set import GraphSet, Ints
-from ..described import counted
+from ..described import counted, shown_number
 from ..errors import DataError
 from ..nn.contributions import (
     AverageInput,
@@ -78,11 +78,12 @@ class Agreement:
     def __str__(self) -> str:
         if not self.correlations:
             return "no held-out graph to check the contributions on"
-        low, middle, high = np.quantile(self.correlations, (0.25, 0.5, 0.75))
-        graphs = f"{len(self.correlations)} held-out graph{'s' * (len(self.correlations) != 1)}"
+        quantiles = np.quantile(self.correlations, (0.25, 0.5, 0.75))
+        low, middle, high = (shown_number(f"{value:.2f}") for value in quantiles)
         return (
-            f"checked on {graphs}: contributions and what changes when a node is hidden have a "
-            f"rank correlation of {middle:.2f} (median; quartiles {low:.2f} and {high:.2f})"
+            f"checked on {counted(len(self.correlations), 'held-out graph')}: contributions and "
+            f"what changes when a node is hidden have a rank correlation of {middle} (median; "
+            f"quartiles {low} and {high})"
         )
 
 

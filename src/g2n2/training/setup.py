@@ -104,10 +104,21 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
         )
     train = graphs.select(splits["train"])
     if not np.isfinite(train.targets).any():
-        raise DataError("no training graph has a known target")
+        raise DataError(
+            f"no training graph has a known value of {some(c.name for c in task.columns)}: fill "
+            "the column, or choose another with --target"
+        )
     preprocessing = Preprocessing.fit(train, config.preprocess)
     notes = preprocessing.notes(graphs)
     graphs = preprocessing.apply(graphs)
+    unseen = [
+        f"{column.name}={name}"
+        for column, values in zip(task.columns, train.targets.T, strict=True)
+        for number, name in enumerate(column.classes)
+        if not (values == number).any()
+    ]
+    if unseen:
+        notes.append(f"no training graph has {some(unseen)}: the network cannot learn that.")
     held_out = graphs.select(splits["validation"]).targets
     if not np.isfinite(held_out).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")

@@ -31,7 +31,7 @@ from typing import Any
 
 from ..atomic_files import InUseError, make_folder
 from ..errors import DataError, G2N2Error
-from .config import RunConfig, read_settings, rooted
+from .config import RunConfig, read_settings, rooted, with_rules
 from .shared_study import HEARTBEAT, SharedStudy
 
 Note = Callable[[str], None]
@@ -76,9 +76,12 @@ class Sweep:
                 'them, or vary baseline = ["", …], where "" is for the grammar'
             )
         sweep = cls(Path(path).stem, shared, varied)
-        for end in ("low", "high"):
-            first = {k: v[end] if isinstance(v, dict) else v[0] for k, v in varied.items()}
-            sweep.config(first)
+        first = {k: v["low"] if isinstance(v, dict) else v[0] for k, v in varied.items()}
+        for name, space in varied.items():  # one that no trial can have is told before the first
+            for value in (space["low"], space["high"]) if isinstance(space, dict) else space:
+                config = sweep.config({**first, name: value})
+                if name == "grammar":
+                    with_rules(config)
         return sweep
 
     def config(self, values: Mapping[str, Any]) -> RunConfig:

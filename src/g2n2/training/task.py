@@ -58,6 +58,8 @@ class Task:
                 f"the targets {names} mix {' and '.join(sorted(kinds))}; "
                 "choose those of one kind with --target"
             )
+        if len(graphs.columns) > 1 and any(column.name == "all" for column in graphs.columns):
+            raise DataError("a target called 'all' is taken for the mean of all: rename its column")
         kind = kinds.pop()
         if kind == "multiclass" and len(graphs.columns) > 1:
             raise DataError(f"{names} are several multiclass targets; choose one with --target")

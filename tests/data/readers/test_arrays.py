@@ -133,6 +133,9 @@ def test_a_tu_folder(tmp_path: Path) -> None:
 def test_graph6_targets_stand_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "rings.g6"
     path.write_bytes(b"".join(nx.to_graph6_bytes(nx.cycle_graph(n)) for n in (3, 4, 5)))
+    with pytest.raises(DataError, match=r"no target 'energy': .* rings_graphs\.csv beside it"):
+        read_graphs(path, target="energy")
+    assert "rings_graphs.csv beside it" in read_graphs(path).notes[0]
     (tmp_path / "rings_graphs.csv").write_text("graph,energy,kind\n0,1.5,odd\n1,2.5,even\n2,,odd\n")
     graphs = read_graphs(path)
     assert [(c.name, c.kind) for c in graphs.columns] == [

@@ -90,6 +90,7 @@ def test_gaps_and_repeated_lines_are_noted(tmp_path: Path) -> None:
         ({"edges": EDGES, "graphs": GRAPHS + "g1,1,test\n"}, "line 4: graph g1 is there again"),
         ({"edges": EDGES, "graphs": "graph,y\ng1,2\n"}, "graph g2 is not in"),
         ({"edges": EDGES, "graphs": GRAPHS + "g3,1,test\n"}, "graph g3 of"),
+        ({"edges": EDGES + "g1,,2,3,0.5\n"}, "line 5: the source is empty"),
         ({"edges": EDGES, "nodes": "graph,size\ng1,2\n"}, "no column 'node'"),
     ],
 )

@@ -112,6 +112,13 @@ def test_the_smiles_column_is_found_by_what_it_holds(tmp_path: Path) -> None:
     assert read_graphs(table(tmp_path, text)).sizes.tolist() == [3, 6, 4]
 
 
+def test_a_table_without_a_header_loses_no_molecule(tmp_path: Path) -> None:
+    path = table(tmp_path, "CCO,ethanol\nc1ccccc1,benzene\n")
+    with pytest.raises(DataError, match="no header: its first line has the SMILES 'CCO'"):
+        read_graphs(path)
+    assert read_graphs(path, smiles="CCO").sizes.tolist() == [6]
+
+
 def test_a_bad_row_is_named_and_skipped_or_refused(tmp_path: Path) -> None:
     path = table(tmp_path, "key,smiles,y\nk1,CCO,1\nk2,C1CC,2\nk3,C(C)(C)(C)(C)C,3\nk4,O,4\n")
     graphs = read_graphs(path, id="key")
@@ -146,6 +153,7 @@ def test_missing_targets_are_nan(tmp_path: Path) -> None:
         ("10 2 10", "binary", "binary", ("2", "10"), [1, 0, 1]),
         ("1 0 1", "regression", "regression", (), [1, 0, 1]),
         ("0 0 0", "multilabel", "binary", ("0", "1"), [0, 0, 0]),
+        ("yes yes", None, "multiclass", ("yes",), [0, 0]),
         ("3 1 2", None, "regression", (), [3, 1, 2]),
     ],
 )
@@ -160,6 +168,9 @@ def test_the_task_is_inferred_or_said(
     rows = "".join(f"CC,{cell}\n" for cell in cells.split())
     graphs = read_graphs(table(tmp_path, f"smiles,y\n{rows}"), target="y", task=task)  # type: ignore[arg-type]
     assert (graphs.columns[0].kind, graphs.columns[0].classes) == (kind, classes)
+    only = [note for note in graphs.notes if "nothing to learn" in note]
+    assert bool(only) == (len(set(cells.split())) == 1)
+    assert all(f"the value {cells.split()[0]} only" in note for note in only)
     assert graphs.targets[:, 0].tolist() == values
 
 

@@ -131,6 +131,11 @@ def read_graph6(path: str | Path, options: Options) -> GraphSet:
     records = [GraphRecord.of_matrix(matrix) for matrix in read_graph6_file(path)]
     beside = Path(path).with_name(f"{Path(path).name.partition('.')[0]}_graphs.csv")
     fields: dict[str, Any] = {}
+    if not beside.is_file() and options.target != ():
+        lack = f"targets are read from {beside.name} beside it, a row for each graph"
+        if options.target:
+            raise DataError(f"{path} has no target {options.target[0]!r}: {lack}")
+        fields["notes"] = [f"{lack[0].upper()}{lack[1:]}."]
     if beside.is_file() and options.target != ():
         table = read_table(beside)
         if len(table) != len(records):

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ...described import counted
 from ...errors import DataError
 from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
 from ..graph_set import COLUMN, Floats, GraphSet, Ints, Level, graph_set
@@ -48,6 +49,10 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
     edges, nodes, graphs = read_table(path), _beside(path, "nodes"), _beside(path, "graphs")
     level, targets = _targets(edges, nodes, graphs, options)
     keys = [_key(edges, names) for names in EDGE_LIST_NAMES]
+    for key in keys:
+        if "" in edges.columns[key]:
+            place = edges.places[list(edges.columns[key]).index("")]
+            raise DataError(f"{path}, {place}: the {key} is empty; name it, or drop the line")
     weight = edges.first_of(("weight",))
     notes: list[str] = []
     skip = {*keys, weight, "y", *(targets if level == "edge" else ())}
@@ -192,8 +197,8 @@ def _named_nodes(edges: Table, keys: Sequence[str], notes: list[str]) -> NodeNum
         names[graph] = {name: number for number, name in enumerate(distinct)}
     if gaps:
         notes.append(
-            f"Node numbers have gaps in {len(gaps)} graphs ({gaps[0]}); a number that no edge "
-            "names makes no node: list lone nodes in the nodes file."
+            f"Node numbers have gaps in {counted(len(gaps), 'graph')} ({gaps[0]}); a number that "
+            "no edge names makes no node: list lone nodes in the nodes file."
         )
     return names
 

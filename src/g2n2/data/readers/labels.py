@@ -322,7 +322,8 @@ def _side_by_side(columns: Sequence[Column], rows: int) -> dict[str, Any]:
                 "quantities; if they are classes, say so with task='multiclass'."
             )
         if len(distinct) <= 1:
-            shown = f"the value {distinct[0]:g} only" if len(distinct) else "no value"
+            named = [target.classes[int(v)] if target.classes else f"{v:g}" for v in distinct]
+            shown = f"the value {named[0]} only" if named else "no value"
             notes.append(f"Target {target.name} holds {shown}: there is nothing to learn from it.")
         targets.append(target)
     block = np.stack([values for values, _ in columns], axis=1) if columns else np.zeros((rows, 0))

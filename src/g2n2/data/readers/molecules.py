@@ -482,4 +482,9 @@ def smiles_column(file: RecordFile, named: str | None) -> str:
             "name it with --smiles COLUMN (smiles=), or for an edge list use the columns graph, "
             "source, target"
         )
+    if parse_records([best], Options()).molecules:
+        raise DataError(
+            f"{file.name} has no header: its first line has the SMILES {best!r} where column "
+            f"names are expected; add a header such as smiles,y, or say --smiles {best}"
+        )
     return best
