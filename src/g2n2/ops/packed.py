@@ -6,6 +6,7 @@ size, and writes what it computes where it belongs. The numbers are those of `op
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -73,7 +74,7 @@ def add_product(total: Tensor, x: Tensor, y: Tensor) -> None:
 
 def rms_norm(x: Tensor, gain: Tensor, eps: float) -> Tensor:
     """`x · gain / √(mean x² + ε)` over the channels of each row."""
-    value: Tensor = _PackedNorm.apply(x, gain, eps)  # type: ignore[no-untyped-call]
+    value: Tensor = _Norm.apply(x, gain, eps, _row_means)  # type: ignore[no-untyped-call]
     return value
 
 
@@ -84,71 +85,54 @@ def graph_norm(
 
     `kernels` says whether Triton's compute the means.
     """
-    value: Tensor = _GraphNorm.apply(x, gain, eps, packing, kernels)  # type: ignore[no-untyped-call]
+    means = partial(_graph_means, packing, kernels)
+    value: Tensor = _Norm.apply(x, gain, eps, means)  # type: ignore[no-untyped-call]
     return value
 
 
-class _PackedNorm(torch.autograd.Function):
-    """Saves the rows and one number for each, and makes few passes over them."""
+class _Norm(torch.autograd.Function):
+    """Saves the rows and one number for each, and makes few passes over them.
+
+    `mean` gives each row what is averaged: of the rows' own means `[P, 1]`, those of their graphs.
+    """
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
-        x, gain, eps = args
+        x, gain, eps, mean = args
         wide = torch.promote_types(x.dtype, torch.float32)
         squares = torch.linalg.vector_norm(x, dim=1, keepdim=True, dtype=wide).square_()
-        scale = squares.div_(x.shape[1]).add_(eps).rsqrt_().to(x.dtype)
+        means = mean(squares.div_(x.shape[1]), torch.inf)
+        scale = (means + eps).rsqrt_().to(x.dtype)  # 0 in the tail; means may share memory
         ctx.save_for_backward(x, gain, scale)
+        ctx.mean = mean
         value: Tensor = x * scale
         return value.mul_(gain)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
-        x, gain, scale = ctx.saved_tensors
-        value = x * scale
-        along = grads[0] * value
-        dgain = along.sum(0)
-        mean = (along @ gain).div_(x.shape[1]).unsqueeze_(1)
-        dx = torch.mul(grads[0], gain, out=along).sub_(value.mul_(mean)).mul_(scale)
-        return dx, dgain, None
-
-
-class _GraphNorm(torch.autograd.Function):
-    """As `_PackedNorm`, with sums over graphs in place of those over rows."""
-
-    @staticmethod
-    def forward(ctx: Any, *args: Any) -> Tensor:
-        x, gain, eps, packing, kernels = args
-        wide = torch.promote_types(x.dtype, torch.float32)
-        squares = torch.linalg.vector_norm(x, dim=1, keepdim=True, dtype=wide).square_()
-        mean = _means(squares.div_(x.shape[1]), packing, kernels, torch.inf)
-        scale = (mean + eps).rsqrt_().to(x.dtype)  # 0 in the tail; means may share memory
-        ctx.save_for_backward(x, gain, scale)
-        ctx.packing, ctx.kernels = packing, kernels
-        value: Tensor = x * scale
-        return value.mul_(gain)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
         x, gain, scale = ctx.saved_tensors
         wide = torch.promote_types(x.dtype, torch.float32)
         value = x * scale
         along = grads[0] * value
         dgain = along.sum(0)
         sums = (along @ gain).unsqueeze(1).to(wide).div_(x.shape[1])
-        mean = _means(sums, ctx.packing, ctx.kernels, 0.0).to(x.dtype)
+        mean = ctx.mean(sums, 0.0).to(x.dtype)
         dx = torch.mul(grads[0], gain, out=along).sub_(value.mul_(mean)).mul_(scale)
-        return dx, dgain, None, None, None
+        return dx, dgain, None, None
 
 
-def _means(pairs: Tensor, packing: Packing, kernels: bool, beyond: float) -> Tensor:
+def _row_means(rows: Tensor, beyond: float) -> Tensor:
+    return rows
+
+
+def _graph_means(packing: Packing, kernels: bool, rows: Tensor, beyond: float) -> Tensor:
     """See `Packing.means`."""
     if not kernels:
-        return packing.means(pairs, beyond)
+        return packing.means(rows, beyond)
     from .sums import graph_means
 
-    return graph_means(pairs, packing.index, beyond)
+    return graph_means(rows, packing.index, beyond)
 
 
 class _Product(torch.autograd.Function):
