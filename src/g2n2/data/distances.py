@@ -43,13 +43,7 @@ def distance_channels(positions: Tensor, mask: Tensor, kinds: tuple[str, ...]) -
     n = mask.shape[1]
     others = ~torch.eye(n, dtype=torch.bool, device=mask.device)
     present = mask[:, :, None] & mask[:, None] & others
-    return _channels(positions[:, :, None] - positions[:, None], present, kinds)
-
-
-def distance_rows(positions: Tensor, start: Tensor, end: Tensor, kinds: tuple[str, ...]) -> Tensor:
-    """`[Q, 3]` positions to `[P, D]` for the pairs of these nodes, zero where they are the same."""
-    steps = positions.index_select(0, start) - positions.index_select(0, end)
-    return _channels(steps, start != end, kinds)
+    return channels_of_steps(positions[:, :, None] - positions[:, None], present, kinds)
 
 
 def squared_distances(positions: Tensor, mask: Tensor) -> Tensor:
@@ -59,13 +53,8 @@ def squared_distances(positions: Tensor, mask: Tensor) -> Tensor:
     return steps.square().sum(-1, keepdim=True) * present.unsqueeze(-1)
 
 
-def squared_distance_rows(positions: Tensor, start: Tensor, end: Tensor) -> Tensor:
-    """`[Q, 3]` positions to `[P, 1]`: D of the pairs of these nodes."""
-    steps = positions.index_select(0, start) - positions.index_select(0, end)
-    return steps.square().sum(-1, keepdim=True)
-
-
-def _channels(steps: Tensor, present: Tensor, kinds: tuple[str, ...]) -> Tensor:
+def channels_of_steps(steps: Tensor, present: Tensor, kinds: tuple[str, ...]) -> Tensor:
+    """`[…, 3]` from one node to another, in Å, to `[…, D]`, zero where none is `present`."""
     squared = steps.square().sum(-1, keepdim=True)
     distance = squared.clamp(min=1e-12).sqrt()
     channels = [_channel(kind, distance, squared) for kind in kinds]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..ops.packing import Packing
 from .batch import LARGE, GraphBatch, PackedBatch
-from .distances import distance_rows, distance_width, squared_distance_rows
+from .distances import channels_of_steps, distance_width
 from .graph_set import GraphSet, Ints, ragged_rows
 
 
@@ -124,12 +124,14 @@ class GraphStore:
         designed = None
         if self.positions is not None:
             first, number = packing.ends
-            ends = first, first - packing.place[first] + number
+            start, end = first, first - packing.place[first] + number
+            places = self.positions[node_rows]
+            steps = places.index_select(0, start) - places.index_select(0, end)
             if self.distance:
-                channels = distance_rows(self.positions[node_rows], *ends, self.distance)
+                channels = channels_of_steps(steps, start != end, self.distance)
                 edges = torch.cat([edges, channels], dim=-1)
             if self.squared:
-                designed = squared_distance_rows(self.positions[node_rows], *ends)
+                designed = steps.square().sum(-1, keepdim=True)
         if self.graphs.level == "graph":
             targets = self.targets[self._index(indices)]
         elif self.graphs.level == "node":
