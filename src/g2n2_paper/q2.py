@@ -2,13 +2,14 @@
 
 joint/width32/TRACK/NETWORK/modern       all twelve targets at once; also width64
 single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64; `modern` is that of version 0.2
-single/TARGET/distance/G2N2/defaults     with the library's present defaults
-…/defaults[/wider]/epochs-20             the same for so many epochs, also with short and long range
-…/G2N2+D/defaults/epochs-20, epochs-100  the grammar with moments of learned charges as sentences
+single/TARGET/distance/G2N2/defaults[/wider]/epochs-N
+                                         with the library's present defaults for so many epochs,
+                                         also with distances of short and long range
+…/G2N2+D/defaults/epochs-N               the grammar with moments of learned charges as sentences
 …/PPGN/modern/equal-time                 as many epochs as fit into the seconds of G²N²
 …/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
 …/distance/G2N2/modern/extent            with fitted sums of squared distances taken off
-…/distance/G2N2/modern[/extent]/long     with more epochs
+…/distance/G2N2/modern/long              with more epochs
 speed/joint-width32/TRACK                seconds per epoch of both networks in one run
 speed/single/distance, speed/single-bf16/distance
 collapse/u0                              20 seeds of U₀: does a run predict a constant?
@@ -22,6 +23,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -64,10 +66,8 @@ of D, up to 300 Å² on QM9, are otherwise thirty times as large as what else is
 dipoles a sixth."""
 COMPARED = ("r2", "u0")
 """Targets that PPGN, the track `bonds` and the recipe `paper` are run for."""
-AGAIN = ("u0", "homo", "mu", "alpha", "r2")
-"""Targets that the present defaults are run for."""
-STUDIED = ("u0", "homo", "mu", "r2")
-"""Targets that bases of distances are compared on."""
+AGAIN = {20: ("u0", "homo", "mu", "r2"), 100: ("u0", "homo", "mu", "alpha", "r2")}
+"""Epochs to targets that the present defaults are run for."""
 MOMENTS = ("mu", "r2")
 """Targets that are moments of charges."""
 WIDER = ("raw", "square", "inverse", "rbf16", "rbf32:6")
@@ -113,8 +113,6 @@ def run_names() -> Iterator[str]:
     for width in (32, 64):
         joint = f"joint/width{width}"
         yield f"{joint}/distance/G2N2/modern/extent"
-        if width == 32:
-            yield JOINT + "/extent/long"
         for track in ("distance", "bonds"):
             yield f"{joint}/{track}/G2N2/modern"
             yield f"{joint}/{track}/PPGN/modern"
@@ -127,14 +125,10 @@ def run_names() -> Iterator[str]:
         yield from (plain, ppgn, ppgn + EQUAL_TIME, plain.replace("distance", "bonds"))
         yield plain.replace("modern", "paper")
     yield from (single(t.name) for t in QM9_TARGETS if t.name not in COMPARED)
-    defaults = "single/{}/distance/G2N2/defaults"
-    yield from map(defaults.format, AGAIN)
-    yield from (f"{defaults}{w}/epochs-20".format(t) for t in STUDIED for w in ("", "/wider"))
-    moments = "single/{}/distance/G2N2+D/defaults/epochs-{}"
-    yield from (moments.format(t, epochs) for epochs in (20, 100) for t in MOMENTS)
-    for epochs in (100, 200):
-        tails = (f"/epochs-{epochs}", f"/wider/epochs-{epochs}")
-        yield from (defaults.format(target) + tail for target in AGAIN for tail in tails)
+    for epochs, targets in AGAIN.items():
+        for target, tail in product(targets, ("", "/wider")):
+            yield f"single/{target}/distance/G2N2/defaults{tail}/epochs-{epochs}"
+        yield from (f"single/{t}/distance/G2N2+D/defaults/epochs-{epochs}" for t in MOMENTS)
 
 
 def config(name: str, smoke: bool = False, seed: int = 0) -> RunConfig:

@@ -12,9 +12,6 @@ from g2n2_paper.runner import cells_of
 
 ROOT = Path(__file__).parents[2]
 MISSING = {
-    ("q2", "joint/width32/distance/G2N2/modern/extent/long", 0),
-    ("q3", "IMDB-BINARY/G2N2/one-hot", 0),
-    ("q3", "IMDB-MULTI/G2N2/one-hot", 0),
     ("q4", "low/G2N2-slow/layers-5", 0),
 }
 """Cells that have not been run to their end."""

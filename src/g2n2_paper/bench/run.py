@@ -38,12 +38,6 @@ Row = Mapping[str, Any]
 Figures = dict[str, Any]
 FREE_SHARE = 0.8
 """Of the free memory, at most, for what a case is estimated to keep."""
-EXPECTED = {"cpu": 0.2, "cuda": 0.03}
-"""Share of the peak that a case reaches at least, to predict its time."""
-PASS_SECONDS = {"cpu": 20.0, "cuda": 10.0}
-"""A case without a floor is skipped if one pass would take longer."""
-TABLE_SECONDS = 45.0
-"""A table of cases without floors: those left after so long are skipped."""
 MANY = 10**6
 PEAK = bench.Effort(repeats=5, seconds=0.1)
 NO_MEMORY = "memory does not suffice"
@@ -98,7 +92,6 @@ class Bench:
     quick: bool = False  # tiny sizes that only show the steps
     # TFLOP/s by precision, as far as measured
     peaks: dict[bench.Precision, float] = field(default_factory=dict)
-    spent: dict[str, float] = field(default_factory=dict)  # seconds by group
 
     @property
     def effort(self) -> bench.Effort:
@@ -111,7 +104,7 @@ class Bench:
         kinds = {"product": self._product, "epoch": self._epoch, "profile": self._profile}
         try:
             with float32_products(case.precision != "32"):
-                self._refuse(case)
+                self._refuse_if_too_large(case)
                 result = {"status": "measured", **kinds.get(case.kind, self._network)(case)}
         except SkippedError as reason:
             result = {"status": "skipped", "reason": str(reason)}
@@ -123,8 +116,6 @@ class Bench:
                 traceback.print_exc()
                 result = {"status": "failed", "reason": _first_line(error)}
         self._clean()
-        seconds = time.perf_counter() - started
-        self.spent[case.group] = self.spent.get(case.group, 0.0) + seconds
         return {
             "case": case.name,
             "group": case.group,
@@ -134,7 +125,7 @@ class Bench:
             "peers": {},
             "reason": "",
             "made_with": self.made_with | {"peak_tflops": dict(self.peaks)},
-            "seconds": round(seconds, 3),
+            "seconds": round(time.perf_counter() - started, 3),
         } | result
 
     @cached_property
@@ -159,25 +150,13 @@ class Bench:
             self.peaks[precision] = round(tflops, 4)
         return self.peaks[precision]
 
-    def _refuse(self, case: Case) -> None:
-        """Skip what would not fit, or take too long; a case with a floor may take any time."""
+    def _refuse_if_too_large(self, case: Case) -> None:
         if case.kind in ("epoch", "product"):
             return
-        sizes = _sizes(case)
-        need = measures.kept_bytes(case, sizes)
+        need = measures.kept_bytes(case, _sizes(case))
         free = FREE_SHARE * measures.free_memory(self.device)
         if need > free:
             raise SkippedError(f"needs about {need / 2**30:.0f} GiB, {free / 2**30:.0f} are free")
-        if case.floor is not None:
-            return
-        if self.spent.get(case.group, 0.0) > TABLE_SECONDS:
-            raise SkippedError(f"the {TABLE_SECONDS:.0f} s for this table were spent")
-        precision: bench.Precision = case.precision if self.device.type == "cuda" else "32"
-        expected = self.peak(precision) * 1e12 * EXPECTED[self.device.type]
-        seconds, limit = measures.useful_flops(case, sizes) / expected, PASS_SECONDS
-        if seconds > limit[self.device.type]:
-            most = limit[self.device.type]
-            raise SkippedError(f"would take about {seconds:.0f} s, more than {most:.0f} s")
 
     def _workload(self, case: Case) -> bench.Workload:
         names = ("width", "layers", "precision", "grammar", "bonds")

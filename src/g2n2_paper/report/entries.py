@@ -11,7 +11,9 @@ from typing import Any
 from g2n2.errors import DataError
 
 from ..brec import BEYOND, TRAINED
-from ..classes import ACCURACY, DEVIATION, EPOCHS
+from ..classes import ACCURACY as CLASSES
+from ..classes import DEVIATION as CLASSES_SPREAD
+from ..classes import EPOCHS
 from ..contenders import BOUND, CONTENDERS, MARKED, PAIRS, PPGN_ALIKE, SEPARATED, Contender
 from ..counting import BEYOND_COUNTS, COUNTS, MERGED, NORMALISED, OTHER
 from ..graph8c import MERGED_AT_RANDOM
@@ -22,10 +24,9 @@ from ..molecules import CPU, GPU
 from ..molecules import SEEDS as MOLECULE_SEEDS
 from ..q1 import GRAMMARS
 from ..q2 import EPOCHS as QM9_EPOCHS
-from ..q3 import EPOCHS as TU_EPOCHS
 from ..q3 import (
-    ERRICA_ACCURACY,
-    ERRICA_DEVIATION,
+    ACCURACY,
+    DEVIATION,
     ERRICA_SETS,
     GIN,
     MODELS,
@@ -33,13 +34,14 @@ from ..q3 import (
     STATISTICS,
     VARIANTS,
 )
+from ..q3 import EPOCHS as TU_EPOCHS
 from ..q4 import BEST, MEDIAN, NETWORKS, WORST
 from ..record import EARLIER, CellRecord
 from . import tu
 from .cited import KERNELS, cited
 from .numbers import EMPTY, TableEntry, Value, entry, markdown, minus, written
 from .results import Results, duration
-from .tables import Source, Tables
+from .tables import Metric, Source, Tables
 
 FILTERS = ("low", "high", "band")
 FILTER_LABELS = {
@@ -138,11 +140,9 @@ class Entries(Tables):
 
     # Q3
 
-    def accuracy(self, cell: str, statistic: str) -> Source:
-        def shown(*key: str) -> TableEntry:
-            return entry(tu.accuracy(self.results, cell.format(*key), statistic), 1)
-
-        return shown
+    def accuracy(self, cell: str, statistic: str) -> Metric:
+        metric, deviation = ACCURACY.format(statistic), DEVIATION.format(statistic)
+        return self.ours("q3", cell, metric, 1, deviation=deviation)
 
     def best_other_gnn(self, name: str) -> str:
         best, _ = cited("tu").best(name, tu.NOT_OTHER_GNNS)
@@ -213,13 +213,6 @@ class Entries(Tables):
         """The sets that were run by Errica's splits."""
         ran = [n for n in ERRICA_SETS if self.results.of("q3", f"errica/{n}/G2N2")]
         return {name: name for name in ran}
-
-    def errica_accuracy(self, name: str) -> TableEntry:
-        cell, metrics = f"errica/{name}/G2N2", (ERRICA_ACCURACY.format("test"), ERRICA_DEVIATION)
-        return entry(self.results.over_folds("q3", cell, *metrics), 1)
-
-    def errica_seeds(self, name: str) -> str:
-        return str(len(self.results.of("q3", f"errica/{name}/G2N2")))
 
     # Q4
 
@@ -299,7 +292,8 @@ class Entries(Tables):
         """Accuracy on sets of classes with exact pairs beside it, and pairs of graph8c merged."""
         columns: dict[str, Source] = {}
         for name in EPOCHS:
-            columns[f"{name.upper()}, accuracy (%)"] = partial(self._class_accuracy, name)
+            accuracy = self.ours("power", f"{name}/{{}}", CLASSES, 1, deviation=CLASSES_SPREAD)
+            columns[f"{name.upper()}, accuracy (%)"] = accuracy
             columns[f"{name.upper()}, exact pairs"] = partial(self._exact_pairs, name)
         random = self.ours("power", "graph8c/{}", MERGED_AT_RANDOM, 0)
 
@@ -312,10 +306,6 @@ class Entries(Tables):
 
         columns["graph8c, merged by random weights"] = random
         return {**columns, "graph8c, merged by words": by_words}
-
-    def _class_accuracy(self, set_name: str, name: str) -> TableEntry:
-        value = self.results.over_folds("power", f"{set_name}/{name}", ACCURACY, DEVIATION)
-        return entry(value, 1)
 
     def _exact_pairs(self, set_name: str, name: str) -> str:
         """Pairs the words tell apart, or the bound if there is no grammar, of all."""

@@ -32,10 +32,14 @@ class Metric:
     metric: str | Callable[[str], str]  # a function of the first part of the key, or a pattern
     decimals: int | None = None  # three significant digits if None
     work: bool = False  # with seeds × work in brackets
+    deviation: str = ""  # the metric that is the deviation, over folds
 
     def value(self, *key: str) -> Value | None:
+        cell = self.cell.format(*key)
         metric = self.metric.format(*key) if isinstance(self.metric, str) else self.metric(key[0])
-        return self.results.value(self.question, self.cell.format(*key), metric)
+        if self.deviation:
+            return self.results.over_folds(self.question, cell, metric, self.deviation)
+        return self.results.value(self.question, cell, metric)
 
     def __call__(self, *key: str) -> TableEntry:
         shown = entry(self.value(*key), self.decimals)
@@ -105,14 +109,10 @@ class Tables:
         return {name: item for part in parts for name, item in part.items()}
 
     def ours(
-        self,
-        question: str,
-        cell: str,
-        metric: str,
-        decimals: int | None = None,
+        self, question: str, cell: str, metric: str, decimals: int | None = None, **more: str
     ) -> Metric:
-        """A metric of our cells."""
-        return Metric(self.results, question, cell, metric, decimals)
+        """A metric of our cells; with `deviation`, the metric that is its deviation."""
+        return Metric(self.results, question, cell, metric, decimals, **more)
 
     def mae(self, cell: str, work: bool = False) -> Metric:
         """The test error of a cell of Q2 on the target that the key begins with."""
@@ -123,6 +123,9 @@ class Tables:
 
     def work(self, question: str, cell: str) -> Source:
         return lambda *key: self.results.work(question, cell.format(*key))
+
+    def seeds(self, question: str, cell: str) -> Source:
+        return lambda *key: len(self.results.of(question, cell.format(*key)))
 
     def machine(self, question: str, cell: str) -> Source:
         def device(*key: str) -> str:
