@@ -69,13 +69,13 @@ CALLS: dict[str, list[Stage]] = {
     ],
     "train": [
         {
-            "tu": [cells("q3", "errica", jobs=5)],
-            "molecules": [cells("molecules", "G2N2", jobs=4)],
+            "tu": [cells("q3", "errica", jobs=8)],
+            "molecules": [cells("molecules", name, jobs=3) for name in ("G2N2", "GINE")],
             "power": [
                 cells("power", "counting/beyond", jobs=2),
                 cells("power", "brec/G2N2Σ-5", jobs=3),
+                cells("power", "brec/PPGN-alike", jobs=3),
             ],
-            "later": [cells("molecules", "GINE", jobs=2), cells("power", "brec/PPGN-alike")],
         },
     ],
     "qm9": [

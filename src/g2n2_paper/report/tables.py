@@ -109,10 +109,15 @@ class Tables:
         return {name: item for part in parts for name, item in part.items()}
 
     def ours(
-        self, question: str, cell: str, metric: str, decimals: int | None = None, **more: str
+        self,
+        question: str,
+        cell: str,
+        metric: str,
+        decimals: int | None = None,
+        deviation: str = "",
     ) -> Metric:
-        """A metric of our cells; with `deviation`, the metric that is its deviation."""
-        return Metric(self.results, question, cell, metric, decimals, **more)
+        """A metric of our cells; `deviation` is the metric of its deviation over folds."""
+        return Metric(self.results, question, cell, metric, decimals, deviation=deviation)
 
     def mae(self, cell: str, work: bool = False) -> Metric:
         """The test error of a cell of Q2 on the target that the key begins with."""
