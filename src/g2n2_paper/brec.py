@@ -130,7 +130,6 @@ def brec_cell(
             "training": asdict(training),
             "precision": PRECISION,
         },
-        needs=("brec",),
         parts=len(pairs) or BREC_PAIRS,
         parts_of=lambda record: {f"pair-{v['pair']}": v for v in record.detail["pairs"]},
     )

@@ -67,9 +67,7 @@ def class_cell(
 
 
 def _cell(set_name: str, contender: Contender, run: Any, settings: Any, parts: int = 1) -> Cell:
-    needs = () if set_name == "csl" else (set_name,)
-    name = f"{set_name}/{contender.name}"
-    return Cell("power", name, run, settings, needs=needs, parts=parts)
+    return Cell("power", f"{set_name}/{contender.name}", run, settings, parts=parts)
 
 
 def fold_parts(graphs: GraphSet, fold: int) -> Mapping[str, Ints]:

@@ -144,7 +144,7 @@ def written_cell(count: str, epochs: int = 3, limit: int = 0) -> Cell:
 
     settings = {"count": count, "epochs": epochs, "limit": limit, "grammar": MARKED_GRAMMAR}
     settings["rate"] = WRITTEN_RATE
-    return Cell("power", f"counting/written/{count}", run, settings, needs=("counting",))
+    return Cell("power", f"counting/written/{count}", run, settings)
 
 
 def network_with_formula(count: str) -> GrammarGNN:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -56,23 +56,8 @@ class MoleculeSet:
     def graph_file(self) -> str:
         return f"{self.name}.graphs.npz"
 
-    def missing(self, data: str | None) -> str:
-        """Why it cannot be read here; empty if it can."""
-        names = (self.file, *((MOLHIV_SPLIT,) if self.splits == ("official",) else ()))
-        if find_spec("rdkit") and all(_file(name).find(data) for name in names):
-            return ""
-        if _file(self.graph_file).find(data):
-            return ""
-        reason = "It is not downloaded."
-        if not find_spec("rdkit"):
-            names = (self.graph_file,)
-            reason = "There is no RDKit here; `g2n2-paper molecule-graphs` writes it elsewhere."
-        return str(DataFile(self.name, " and ".join(names), FOLDER).missing(data, reason))
-
     def read(self, data: str | None = None) -> GraphSet:
         """The graphs, with the given split; kept in memory for the next cell."""
-        if reason := self.missing(data):
-            raise DataError(reason)
         return _read(self, data)
 
 
@@ -86,17 +71,21 @@ SETS = (
 
 @lru_cache(maxsize=1)
 def _read(molecules: MoleculeSet, data: str | None) -> GraphSet:
-    path = _file(molecules.file).find(data)
-    if path is None or not find_spec("rdkit"):
-        prepared = _file(molecules.graph_file).find(data)
-        assert prepared is not None, "`missing` has looked for it"
-        return load_graphs(prepared)
+    official = molecules.splits[0] == "official"
+    names = (molecules.file, MOLHIV_SPLIT) if official else (molecules.file,)
+    path, *more = (_file(name).find(data) for name in names)
+    if path is None or None in more or not find_spec("rdkit"):
+        prepared, reason = _file(molecules.graph_file).find(data), "It is not downloaded."
+        if prepared is not None:
+            return load_graphs(prepared)
+        if not find_spec("rdkit"):
+            names = (molecules.graph_file,)
+            reason = "There is no RDKit here; `g2n2-paper molecule-graphs` writes it elsewhere."
+        raise DataFile(molecules.name, " and ".join(names), FOLDER).missing(data, reason)
     graphs = read_graphs(path, target=molecules.targets or None, name=molecules.name)
-    if molecules.splits[0] == "scaffold":
+    if not official:
         return replace(graphs, splits=split(graphs, "scaffold"))
-    official = _file(MOLHIV_SPLIT).find(data)
-    assert official is not None, "`missing` has looked for it"
-    with gzip.open(official, "rt") as file:
+    with gzip.open(cast(Path, more[0]), "rt") as file:
         part_of_row = {int(line["row"]): line["part"] for line in csv.DictReader(file)}
     splits = rows_by_part([part_of_row[row] for row in graphs.source["rows"]], MOLHIV_SPLIT)
     check_parts(graphs, {part: splits.get(part, np.zeros(0, np.int64)) for part in PARTS})

@@ -127,15 +127,14 @@ def contender_cell(contender: str, problem: Problem) -> Cell:
     settings["limit"] = effort.limit
 
     def run(job: Job) -> Measurement:
+        if reason := missing_tool(contender):
+            raise DataError(reason)
         graphs = problem.read(job)
         measured = measure(graphs, job)
         return replace(measured, data=digests(molecules, graphs) | dict(measured.data))
 
-    def missing(job: Job) -> str:
-        return molecules.missing(job.data) or missing_tool(contender)
-
     name = f"{molecules.name}/{problem.split}/{contender}"
-    return Cell("molecules", name, run, settings, problem.seed, missing=missing)
+    return Cell("molecules", name, run, settings, problem.seed)
 
 
 def missing_tool(contender: str) -> str:

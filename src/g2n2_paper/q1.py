@@ -77,5 +77,4 @@ def exact_cell(name: str, suite: str, readout: str) -> Cell:
         return Measurement(len(loaded.pairs), "pairs", metrics, data, config, row.to_json())
 
     settings = {"grammar": GRAMMARS[name], "suite": suite}
-    needs = () if suite == "csl" else (suite,)
-    return Cell("q1", f"exact/{name}/{readout}", run, settings, needs=needs)
+    return Cell("q1", f"exact/{name}/{readout}", run, settings)

@@ -205,8 +205,15 @@ def _repeated(smoke: bool) -> Iterator[Cell]:
                 run = replace(config(single(target), smoke, seed), precision=precision)
                 run = replace(run, epochs=2 if smoke else PRECISION_EPOCHS)
                 name = f"precision/{target}/{precision}"
-                cell = training_cell("q2", name, run, needs_gpu=True)
-                yield replace(cell, settings={**cell.settings, "precision": precision})
+                cell = training_cell("q2", name, run)
+                settings = {**cell.settings, "precision": precision}
+                yield replace(cell, settings=settings, run=partial(_on_gpu, cell))
+
+
+def _on_gpu(cell: Cell, job: Job) -> Measurement:
+    if job.torch_device().type != "cuda":
+        raise DataError("it compares precisions of a GPU, and the device is a CPU")
+    return cell.run(job)
 
 
 def speed_cell(name: str, smoke: bool) -> Cell:
@@ -232,7 +239,7 @@ def speed_cell(name: str, smoke: bool) -> Cell:
         return Measurement(len(configs), "networks", metrics, data, {"run in": precisions})
 
     settings = {network: config.as_dict() for network, config in configs.items()}
-    return Cell("q2", speed_name(name), run, settings, needs=("qm9",), timed=True)
+    return Cell("q2", speed_name(name), run, settings, timed=True)
 
 
 def equal_time_epochs(config: RunConfig, job: Job, speed: str) -> int:
@@ -278,4 +285,4 @@ def sums_cell(name: str, config: RunConfig) -> Cell:
         return Measurement(1, "fits", metrics, data, {**described(config), "precision": "64"})
 
     settings = run_settings(config, "epochs", "rate")
-    return Cell("q2", name, run, settings, config.seed, (config.dataset,))
+    return Cell("q2", name, run, settings, config.seed)

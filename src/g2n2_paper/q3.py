@@ -159,7 +159,7 @@ def tu_cell(tu: TuRun) -> Cell:
         )
 
     settings, count = {**run_settings(config), "folds": tu.folds}, 2 * tu.folds
-    return Cell("q3", tu.name, run, settings, needs=(tu.set_name,), parts=count)
+    return Cell("q3", tu.name, run, settings, parts=count)
 
 
 def whole_split(graphs: GraphSet, fold: int) -> dict[str, Ints]:
@@ -205,12 +205,10 @@ def errica_cell(name: str, seed: int, epochs: int = ERRICA_EPOCHS, folds: int = 
     hint = "They are folds/ of https://github.com/diningphil/gnn-comparison."
     file = DataFile("Errica's splits", f"{name}.json", "tu/errica_splits", hint=hint)
 
-    def missing(job: Job) -> str:
-        return "" if file.find(job.data) else str(file.missing(job.data, file.hint))
-
     def run(job: Job) -> Measurement:
         graphs, path = load(config, job), file.find(job.data)
-        assert path is not None, "`missing` has looked for it"
+        if path is None:
+            raise file.missing(job.data, file.hint)
         splits = read_errica_splits(path, len(graphs))[:folds]
         parts = {f"fold-{number}": parts for number, parts in enumerate(splits)}
         rows = train_folds(config, graphs, parts, job)
@@ -225,7 +223,7 @@ def errica_cell(name: str, seed: int, epochs: int = ERRICA_EPOCHS, folds: int = 
         return Measurement(folds, "folds", metrics, data, described(config), detail)
 
     settings, cell = {**run_settings(config), "folds": folds}, f"errica/{name}/G2N2"
-    return Cell("q3", cell, run, settings, seed, (name,), missing, parts=folds)
+    return Cell("q3", cell, run, settings, seed, parts=folds)
 
 
 def read_errica_splits(path: Path, graphs: int) -> list[dict[str, Ints]]:

@@ -49,7 +49,7 @@ def cells(smoke: bool = False) -> list[Cell]:
     """The ceilings, then network by network."""
     plan = FilterPlan(runs=1, steps=2, every=1) if smoke else FilterPlan()
     return [
-        Cell("q4", "ceilings", _ceilings, {}, needs=(DATA,)),
+        Cell("q4", "ceilings", _ceilings, {}),
         *(
             filter_cell(name, network, plan.of(network))
             for network in (SMOKE if smoke else NETWORKS)
@@ -77,7 +77,7 @@ def filter_cell(name: str, network: FilterNetwork, plan: FilterPlan) -> Cell:
         )
 
     cell = f"{name}/{network.name}/layers-{network.layers}"
-    return Cell("q4", cell, run, settings, needs=(DATA,), parts=plan.runs)
+    return Cell("q4", cell, run, settings, parts=plan.runs)
 
 
 def metrics(runs: list[Run]) -> dict[str, float | None]:

@@ -19,9 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -29,9 +27,6 @@ from typing import Any, Literal, TypeVar
 import torch
 
 from g2n2.atomic_files import replace_file, sole_writer
-from g2n2.data.catalogue import load_dataset
-from g2n2.data.files import cache_folder
-from g2n2.data.suites import SUITE_NAMES, load_suite
 from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import provenance
@@ -39,7 +34,7 @@ from g2n2.training.run_folder import provenance
 from .record import EARLIER, QUESTIONS, CellRecord, record_path
 
 Content = TypeVar("Content")
-State = Literal["done", "kept", "left out", "failed", "shared"]
+State = Literal["done", "kept", "failed", "shared"]
 ATTEMPTS = "attempts.json"
 ORIGIN = ("commit", "source", "paper source", "device", "cpu")
 """Keys of the provenance by which attempts are told apart."""
@@ -115,17 +110,10 @@ class Cell:
     # everything the numbers depend on: a cell whose record has other settings is run again
     settings: Mapping[str, Any]
     seed: int = 0
-    needs: tuple[str, ...] = ()  # names of the data sets it reads
-    missing: Callable[[Job], str] = lambda _: ""  # what else it lacks here; empty if nothing
     timed: bool = False  # it measures time, so nothing may run beside it
-    needs_gpu: bool = False  # on a CPU it would be another measurement
     parts: int = 1  # how many parts its `run` gives to `kept_parts`, if it does
     # those of a record that has fewer, by name: they are not computed again
     parts_of: Callable[[CellRecord], Mapping[str, Any]] = lambda _: {}
-
-    @property
-    def label(self) -> str:
-        return f"{self.question} {self.name}, seed {self.seed}"
 
     def matches(self, record: CellRecord) -> bool:
         """Whether a record has this cell's settings.
@@ -156,14 +144,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What happened to a cell; `reason` says why it failed or was left out."""
+    """What happened to a cell, and how much work it is or why it failed."""
 
     label: str
     state: State
-    reason: str = ""
+    reason: str
 
     def __str__(self) -> str:
-        return f"{self.label}: {self.state}" + (f", {self.reason}" if self.reason else "")
+        return f"{self.label}: {self.state}, {self.reason}"
 
 
 def cells_of(question: str, smoke: bool = False) -> list[Cell]:
@@ -199,7 +187,8 @@ def run_cells(
     outcomes: list[CellOutcome] = []
 
     def add(cell: Cell, state: State, reason: str) -> None:
-        outcomes.append(CellOutcome(cell.label, state, reason))
+        label = f"{cell.question} {cell.name}, seed {cell.seed}"
+        outcomes.append(CellOutcome(label, state, reason))
         tell(outcomes[-1])
 
     missing = []
@@ -276,20 +265,16 @@ def run_by_name(question: str, name: str, seed: int, job: Job) -> tuple[State, s
 
 
 def run_share(cell: Cell, job: Job) -> tuple[State, str]:
-    """Compute some parts of a cell; what is missing or fails is told by `run_cell`, at the end."""
-    if not _lacks(cell, job):
-        folder = cell.folder(job.work)
+    """Compute some parts of a cell; what fails is told by `run_cell`, at the end."""
+    folder, name = cell.folder(job.work), ATTEMPTS.replace(".", f"-{job.share[0]}.")
+    with suppress(Exception), _attempt(folder, job, name), suppress(ShareEndsError):
         _unpack(cell, job, folder)
-        name = ATTEMPTS.replace(".", f"-{job.share[0]}.")
-        with suppress(Exception), _attempt(folder, job, name), suppress(ShareEndsError):
-            cell.run(replace(job, work=folder))
+        cell.run(replace(job, work=folder))
     return "shared", ""
 
 
 def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
     """Run one cell and write its record; a failure is a state with a reason, not an exception."""
-    if reason := _lacks(cell, job):
-        return "left out", reason
     folder = cell.folder(job.work)
     try:
         with sole_writer(folder, "wait for it or choose another --work"):
@@ -322,31 +307,6 @@ def _unpack(cell: Cell, job: Job, folder: Path) -> list[dict[str, Any]]:
     return [{**where, "seconds": 0.0} for where in before[:-1]] + [
         {**before[-1], "seconds": record.seconds}
     ]
-
-
-def _lacks(cell: Cell, job: Job) -> str:
-    """Why a cell cannot be run here; empty if it can."""
-    missing = (missing_data(name, job) for name in cell.needs)
-    if reason := next(filter(None, missing), "") or cell.missing(job):
-        return reason
-    if cell.needs_gpu and job.torch_device().type != "cuda":
-        return "it measures a GPU, and the device is a CPU"
-    return ""
-
-
-@lru_cache(maxsize=64)
-def missing_data(name: str, job: Job) -> str:
-    """Why a data set cannot be read here; empty if it can. QM9, which is large, is not loaded."""
-    if name == "qm9":
-        cache = Path(job.cache) if job.cache else cache_folder() / "qm9.cache"
-        if cache.is_file() or find_spec("qm9pack") is not None:
-            return ""
-        return "QM9 is missing: pip install 'g2n2[chem]', or name its cache file with --cache"
-    try:
-        (load_suite if name in SUITE_NAMES else load_dataset)(name, job.data)
-    except DataError as error:
-        return str(error)
-    return ""
 
 
 @contextmanager

@@ -130,7 +130,7 @@ def training_cell(
         return _measure_run(planned, job, measure, source)
 
     settings = run_settings(config, *(("epochs",) if epochs else ()))
-    return Cell(question, name, run, settings, config.seed, (config.dataset,), **options)
+    return Cell(question, name, run, settings, config.seed, **options)
 
 
 def _measure_run(

@@ -33,8 +33,6 @@ def test_the_list_says_which_cells_have_a_record(tmp_path):
     [
         (["done", "kept"], 0),
         (["done", "failed"], 1),
-        (["left out", "left out"], 1),
-        (["left out", "kept"], 0),
     ],
 )
 def test_exit_codes_say_what_became_of_the_cells(monkeypatch, tmp_path, states, code):

@@ -141,7 +141,8 @@ def test_graphs_without_rdkit_are_the_same(monkeypatch, tmp_path, data):
     path = write_graphs(BACE, tmp_path / "prepared" / "moleculenet", str(data))
     monkeypatch.setattr(molecule_sets, "find_spec", lambda name: None)
     molecule_sets._read.cache_clear()
-    assert "g2n2-paper molecule-graphs" in BACE.missing(str(data))
+    with pytest.raises(DataError, match="g2n2-paper molecule-graphs"):
+        BACE.read(str(data))
     prepared = BACE.read(str(tmp_path / "prepared"))
     assert checksum(prepared) == checksum(graphs)
     assert (prepared.columns, prepared.node_names) == (graphs.columns, graphs.node_names)
@@ -196,7 +197,7 @@ def test_missing_labels_take_no_part(data):
 
 
 @pytest.mark.parametrize("lacking", ["data", "chemprop", "rdkit"])
-def test_what_is_lacking_leaves_a_cell_out(monkeypatch, tmp_path, job, lacking):
+def test_what_is_lacking_is_told(monkeypatch, tmp_path, job, lacking):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(molecules.CHEMPROP_VARIABLE, raising=False)
     monkeypatch.delenv("G2N2_DATA", raising=False)
@@ -204,11 +205,12 @@ def test_what_is_lacking_leaves_a_cell_out(monkeypatch, tmp_path, job, lacking):
     cell = contender_cell("Chemprop", problem)
     if lacking == "data":
         job, expected = replace(job, data=str(tmp_path)), "BACE needs the file bace.csv"
+        cell = contender_cell("forest-morgan", problem)
     elif lacking == "rdkit":
         monkeypatch.setattr(molecules, "find_spec", lambda name: name != "rdkit" or None)
         cell, expected = contender_cell("forest-morgan", problem), "forest-morgan needs rdkit"
     (outcome,) = run_cells([cell], job)
-    assert (outcome.state, expected in outcome.reason) == ("left out", True), outcome
+    assert (outcome.state, expected in outcome.reason) == ("failed", True), outcome
 
 
 def test_gine_reads_bonds_and_no_padding(data):

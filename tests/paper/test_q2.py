@@ -126,6 +126,12 @@ def test_epochs_decided_at_the_start_stay_decided(tmp_path, monkeypatch):
     assert "epochs" not in cell.settings
 
 
+def test_precisions_of_a_gpu_are_not_compared_on_a_cpu(tmp_path):
+    cell = next(cell for cell in q2.cells() if cell.name == "precision/r2/bf16")
+    with pytest.raises(DataError, match="the device is a CPU"):
+        cell.run(Job(tmp_path, device="cpu"))
+
+
 def test_the_first_epoch_is_not_timed():
     history = [{"seconds": s} for s in (100.0, 102.0, 104.0, 109.0)]
     assert epoch_seconds(history) == 2.0

@@ -168,13 +168,6 @@ def test_a_cell_that_another_process_runs_is_left_to_it(job):
     assert "is being written by process" in outcome.reason
 
 
-def test_what_is_missing_here_is_left_out_with_a_reason(job):
-    outcomes = run_cells([cell("data", needs=("no-such-set",)), cell("gpu", needs_gpu=True)], job)
-    assert states(outcomes) == ["left out"] * 2
-    assert "no-such-set" in outcomes[0].reason
-    assert "measures a GPU" in outcomes[1].reason
-
-
 def test_cells_are_chosen_by_parts_of_their_names():
     cells = [cell("single/r2/bonds"), cell("single/mu/bonds"), cell("joint/r2", seed=1)]
     names = lambda *only: [c.name for c in choose(cells, only)]  # noqa: E731
