@@ -34,6 +34,7 @@ ARCHIVE_BYTES, ARCHIVES = 15 * 2**20, 4
 GRACE, LEAST, PACKING = 20.0, 5.0, 15.0
 """Seconds to write checkpoints in, to begin a command with, and to pack in the end."""
 
+MARK = "pytest.mark." + "gpu"
 Command = list[str]
 Lane = list[Command]
 Stage = dict[str, Lane]
@@ -50,11 +51,12 @@ def bench(*cases: str) -> Command:
 
 def gpu_tests() -> Stage:
     """A lane for each file with tests that need a GPU."""
-    files = sorted(p for p in (ROOT / "tests").rglob("test_*.py") if "mark.gpu" in p.read_text())
+    files = sorted(p for p in (ROOT / "tests").rglob("test_*.py") if MARK in p.read_text("utf-8"))
     words = ["pytest", "-q", "-m", "gpu", "-o", "addopts=--import-mode=importlib"]
     return {path.stem: [[*words, str(path.relative_to(ROOT))]] for path in files}
 
 
+KERNELS = "benchmarks/without_kernels.py"
 SINGLE = "single/{}/distance/G2N2{}/defaults{}/epochs-{}"
 CALLS: dict[str, list[Stage]] = {
     "measure": [
@@ -62,7 +64,16 @@ CALLS: dict[str, list[Stage]] = {
         {
             "bench": [
                 bench("training", "inference", "epoch", "product", "large", "marks"),
-                ["benchmarks/without_kernels.py"],
+                [KERNELS, "--out", "results/bench-kernels/plain.json"],
+                [
+                    KERNELS,
+                    "--batch",
+                    "128",
+                    "--by",
+                    "compiled",
+                    "--out",
+                    "results/bench-kernels/compiled.json",
+                ],
                 bench("profile", "marks-nodes", "batch", "nodes", "width"),
             ]
         },

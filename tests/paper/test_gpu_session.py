@@ -46,7 +46,7 @@ def test_what_it_names_is_there(session):
         if what == "bench":
             assert len(cases_for("cuda", given)) >= len(given) > 0
         elif what == "pytest":
-            assert "mark.gpu" in (session.ROOT / words[-1]).read_text()
+            assert session.MARK in (session.ROOT / words[-1]).read_text()
         elif what.endswith(".py"):
             assert (session.ROOT / what).is_file()
         else:

@@ -54,6 +54,7 @@ class Pages:
         self.templates.globals |= {
             "bench": partial(performance.group_tables, self.rows),
             "machines": partial(performance.machine_table, self.rows),
+            "kernels": partial(performance.kernel_table, results / "bench-kernels"),
             "cited": lambda name: cited(name).citation,
             **{name: getattr(entries, name) for name in dir(entries) if not name.startswith("_")},
             **facts.all_facts(self.results),

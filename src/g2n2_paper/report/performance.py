@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..bench.cases import GIB
@@ -164,6 +166,30 @@ def group_tables(rows: Iterable[Row], group: str) -> str:
         parts.append(f"{name}{note}:\n\n{markdown(*group_table(measured, group, reasons=False))}")
         parts += [f"{r['case']} {why_not(r)}." for r in measured if r["status"] != "measured"]
     return "\n\n".join(parts) or f"*Not measured yet: `g2n2-paper bench --case {group}`.*"
+
+
+def kernel_table(folder: Path) -> str:
+    """Markdown: how many times longer a step takes without each kernel."""
+    rows = [row for path in sorted(folder.glob("*.json")) for row in _steps(path) if row["without"]]
+    if not rows:
+        return "*Not measured yet: `python benchmarks/without_kernels.py`.*"
+    kinds = sorted({(row["by"] == "compiled", row["batch"], row["by"]) for row in rows})
+    headers = ["without", *(f"{by}, batch {batch}" for _, batch, by in kinds)]
+    found = {(row["without"], row["batch"], row["by"]): _times(row) for row in rows}
+    names = dict.fromkeys(row["without"] for row in rows)
+    lines = [[n, *(found.get((n, batch, by), EMPTY) for _, batch, by in kinds)] for n in names]
+    return markdown(headers, lines)
+
+
+def _steps(path: Path) -> list[Row]:
+    steps: list[Row] = json.loads(path.read_text(encoding="utf-8"))["steps"]
+    return steps
+
+
+def _times(row: Row) -> str:
+    if "times" not in row:
+        return "failed"
+    return f"{row['times']:.2f}" + ("" if row.get("equal", True) else " (differs)")
 
 
 def machine_table(rows: Iterable[Row]) -> str:

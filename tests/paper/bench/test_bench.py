@@ -1,6 +1,7 @@
 """The full benchmarks: cases, peers, what becomes of cases that cannot run, kept figures."""
 
 import ast
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -243,6 +244,22 @@ def test_the_command_keeps_what_it_measures(tmp_path, monkeypatch):
     (row,) = read_results(tmp_path / "kept")
     assert {"cpu", "torch", "commit", "peak_tflops", "threads"} <= set(row["made_with"])
     assert "graphs/s" in kept.output
+
+
+def test_what_a_step_loses_without_a_kernel_is_a_table(tmp_path):
+    assert "Not measured yet" in performance.kernel_table(tmp_path)
+    steps = [
+        {"batch": 128, "without": "", "by": "", "times": 1.0},
+        {"batch": 128, "without": "rules", "by": "plain", "times": 1.517, "equal": True},
+        {"batch": 512, "without": "rules", "by": "plain", "failed": "why"},
+    ]
+    (tmp_path / "plain.json").write_text(json.dumps({"steps": steps}))
+    other = [{"batch": 128, "without": "rules", "by": "compiled", "times": 1.2, "equal": False}]
+    (tmp_path / "compiled.json").write_text(json.dumps({"steps": other}))
+    head, _, line = performance.kernel_table(tmp_path).splitlines()
+    words = [cell.strip() for cell in head.split("|")][1:-1]
+    assert words == ["without", "plain, batch 128", "plain, batch 512", "compiled, batch 128"]
+    assert [cell.strip() for cell in line.split("|")][2:-1] == ["1.52", "failed", "1.20 (differs)"]
 
 
 def test_a_table_of_other_kernels_says_so(bench, monkeypatch):
