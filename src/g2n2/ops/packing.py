@@ -113,7 +113,7 @@ class Packing:
         if self.padded:
             if letter == "S":
                 return [rows]
-            block: Tensor = _Pad.apply(rows, self._places(letter))  # type: ignore[no-untyped-call]
+            block = self._places(letter).pad(rows)
             return [block.view(*self._padded_shape(letter), rows.shape[1])]
         lengths = [_span(run, letter).stop - _span(run, letter).start for run in self.runs]
         parts = (rows,) if len(lengths) == 1 else rows.split_with_sizes(lengths)
@@ -128,8 +128,7 @@ class Packing:
             return blocks[0]
         flat = [block.flatten(0, {"M": 2, "V": 1, "R": 1, "S": 0}[letter]) for block in blocks]
         if self.padded:
-            rows: Tensor = _Unpad.apply(flat[0], self._places(letter))  # type: ignore[no-untyped-call]
-            return rows
+            return self._places(letter).unpad(flat[0])
         return flat[0] if len(flat) == 1 else torch.cat(flat)
 
     def means(self, pairs: Tensor, beyond: float) -> Tensor:
@@ -282,39 +281,34 @@ class _Places:
     outside: Tensor  # `[K]` true in the padding
     tail: Tensor  # `[R]` true in the tail
 
+    def pad(self, rows: Tensor) -> Tensor:
+        """The entries of the block, zero in the padding."""
+        places = self.source, self.outside, self.place, self.tail
+        block: Tensor = _Gather.apply(rows, *places)  # type: ignore[no-untyped-call]
+        return block
 
-class _Pad(torch.autograd.Function):
-    """Rows to the entries of a padded block, zero in the padding; gathers both ways."""
-
-    @staticmethod
-    def forward(ctx: Any, *args: Any) -> Tensor:
-        rows, places = args
-        ctx.places = places
-        block: Tensor = rows.index_select(0, places.source)
-        return block.masked_fill_(places.outside.unsqueeze(1), 0.0)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        grad = grads[0].index_select(0, ctx.places.place)
-        return grad.masked_fill_(ctx.places.tail.unsqueeze(1), 0.0), None
-
-
-class _Unpad(torch.autograd.Function):
-    """The inverse; the tail receives copies of entries, and its gradient counts for nothing."""
-
-    @staticmethod
-    def forward(ctx: Any, *args: Any) -> Tensor:
-        block, places = args
-        ctx.places = places
-        rows: Tensor = block.index_select(0, places.place)
+    def unpad(self, block: Tensor) -> Tensor:
+        """The rows; the tail receives copies of entries, and its gradient counts for nothing."""
+        places = self.place, None, self.source, self.outside
+        rows: Tensor = _Gather.apply(block, *places)  # type: ignore[no-untyped-call]
         return rows
 
+
+class _Gather(torch.autograd.Function):
+    """Rows in another order, zero where `cleared`; back, gathered and cleared the other way."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        rows, source, cleared, *ctx.back = args
+        gathered: Tensor = rows.index_select(0, source)
+        return gathered if cleared is None else gathered.masked_fill_(cleared.unsqueeze(1), 0.0)
+
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        grad = grads[0].index_select(0, ctx.places.source)
-        return grad.masked_fill_(ctx.places.outside.unsqueeze(1), 0.0), None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None, None]:
+        source, cleared = ctx.back
+        grad = grads[0].index_select(0, source).masked_fill_(cleared.unsqueeze(1), 0.0)
+        return grad, None, None, None, None
 
 
 def _span(run: SizeRun, letter: str) -> slice:
