@@ -1,5 +1,7 @@
 """How long a run will take: measured for every task, without a trace in the run."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -20,6 +22,26 @@ def test_every_task_is_timed_and_draws_no_number_of_the_run(level, change):
     before = torch.get_rng_state()
     assert forecast(config, parts) > 0
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_what_is_timed_is_a_whole_step_of_the_weights_that_learn(monkeypatch):
+    learned, stepped, real = [], [], display.make_optimiser
+
+    def watched(model, *how):
+        optimiser = real(model, *how)
+        learned.extend(p for group in optimiser.param_groups for p in group["params"])
+        optimiser.register_step_post_hook(lambda *_: stepped.append(True))
+        return optimiser
+
+    monkeypatch.setattr(display, "make_optimiser", watched)
+    config = with_rules(RunConfig("small", **SETTINGS))
+    parts = prepare(config, small_set())
+    forecast(config, parts)
+    assert len(stepped) > 1
+    every = len(learned)
+    learned.clear()
+    forecast(replace(config, freeze=1), parts)  # its one layer and its embeddings
+    assert 0 < len(learned) < every
 
 
 def told(monkeypatch, step, **changes):
