@@ -44,25 +44,17 @@ Labels = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class Calibration:
-    """Errors of a run on validation graphs, and ranges of its training graphs.
+    """Errors of a run on validation graphs, and ranges of its training graphs."""
 
-    Attributes:
-        columns: Names of the targets.
-        validation: For each target the number of validation rows with a known value.
-        errors: Regression: absolute validation errors of each target in ascending order, at most
-            `KEPT_ERRORS` of them in even steps; else empty.
-        temperatures: Classes: the divisor of each target's logits; else empty.
-        predictions: Regression: the range of each target's training values and predictions; else
-            empty.
-        training: Ranges of the training graphs.
-    """
-
-    columns: tuple[str, ...]
-    validation: tuple[int, ...]
+    columns: tuple[str, ...]  # names of the targets
+    validation: tuple[int, ...]  # for each target the number of validation rows with a known value
+    # regression: absolute validation errors of each target in ascending order, at most
+    # `KEPT_ERRORS` of them in even steps; else empty
     errors: tuple[tuple[float, ...], ...]
-    temperatures: tuple[float, ...]
+    temperatures: tuple[float, ...]  # classes: the divisor of each target's logits; else empty
+    # regression: the range of each target's training values and predictions; else empty
     predictions: tuple[Range, ...]
-    training: TrainingRange
+    training: TrainingRange  # ranges of the training graphs
 
     @classmethod
     def fit(

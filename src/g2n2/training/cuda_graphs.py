@@ -273,16 +273,12 @@ def _innermost(copies: Ints | None) -> Ints | None:
 
 
 class Recorded:
-    """CUDA graphs and spectral supports, reused by the next run on the same graphs.
+    """CUDA graphs and spectral supports, reused by the next run on the same graphs."""
 
-    Attributes:
-        step: Takes the steps; None if they cannot be recorded or memory ran out.
-        outputs: Gives outputs of the network for validation.
-        designed: A key of the spectral supports, and the store that has them.
-    """
-
+    # takes the steps; None if they cannot be recorded or memory ran out
     step: GraphedStep | None = None
-    outputs: GraphedOutputs | None = None
+    outputs: GraphedOutputs | None = None  # gives outputs of the network for validation
+    # a key of the spectral supports, and the store that has them
     designed: tuple[tuple[Any, ...], GraphStore] | None = None
 
     def record_steps(self, learner: Learner) -> None:

@@ -33,28 +33,18 @@ LEAST_FOR_WORDS = 3
 
 @dataclass(frozen=True, eq=False)
 class GraphContributions:
-    """What the nodes and edges of one graph add to a prediction.
+    """What the nodes and edges of one graph add to a prediction."""
 
-    Attributes:
-        id: The graph's.
-        name: What is predicted: the target, or `p(target=class)`.
-        value: The prediction, in the target's unit, or a probability.
-        note: How the graph is unlike the training graphs; empty if it is not.
-        unseen: Whether it has an element that no training graph has: its numbers mean nothing.
-        nodes: `[n]` in the target's unit; logits for classes.
-        edges: `[E]` the same of each edge. A pair without an edge, which may have a distance, is
-            shared by its two nodes.
-        ends: `[2, E]` each edge once.
-    """
-
-    id: str
-    name: str
-    value: float
-    note: str
-    unseen: bool
-    nodes: Values
+    id: str  # the graph's
+    name: str  # what is predicted: the target, or `p(target=class)`
+    value: float  # the prediction, in the target's unit, or a probability
+    note: str  # how the graph is unlike the training graphs; empty if it is not
+    unseen: bool  # whether it has an element that no training graph has: its numbers mean nothing
+    nodes: Values  # `[n]` in the target's unit; logits for classes
+    # `[E]` the same of each edge. A pair without an edge, which may have a distance, is shared by
+    # its two nodes
     edges: Values
-    ends: Ints
+    ends: Ints  # `[2, E]` each edge once
 
     def folded(self, symbols: Sequence[str]) -> GraphContributions:
         """Each hydrogen counts, with its bond, with the one atom it is on."""

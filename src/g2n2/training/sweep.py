@@ -97,19 +97,12 @@ class Sweep:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A sweep's outcome.
+    """A sweep's outcome."""
 
-    Attributes:
-        headers: Of the table.
-        rows: One for each finished trial, the best first.
-        best: The run folder of the best trial.
-        host: The machine with that folder, if it is not here; else empty.
-    """
-
-    headers: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    best: Path
-    host: str
+    headers: tuple[str, ...]  # of the table
+    rows: list[tuple[str, ...]]  # one for each finished trial, the best first
+    best: Path  # the run folder of the best trial
+    host: str  # the machine with that folder, if it is not here; else empty
 
 
 def run_sweep(

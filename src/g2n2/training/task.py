@@ -35,15 +35,10 @@ NOISE = 1e-9
 
 @dataclass(frozen=True)
 class Task:
-    """The learning task of a set's columns.
+    """The learning task of a set's columns."""
 
-    Attributes:
-        columns: The targets, all of one kind; a multiclass task has one.
-        kind: Regression, binary (several columns: multi-label) or multiclass.
-    """
-
-    columns: tuple[Target, ...]
-    kind: Kind
+    columns: tuple[Target, ...]  # the targets, all of one kind; a multiclass task has one
+    kind: Kind  # regression, binary (several columns: multi-label) or multiclass
 
     @classmethod
     def of(cls, graphs: GraphSet) -> Task:
@@ -137,17 +132,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Scaling:
-    """`learned = (target − reference − mean) / deviation`.
+    """`learned = (target − reference − mean) / deviation`."""
 
-    Attributes:
-        mean: `[T]`.
-        deviation: `[T]`, never zero.
-        references: For each target the fitted value of each element and pair of elements, by the
-            names of `reference_sums`.
-    """
-
-    mean: tuple[float, ...]
-    deviation: tuple[float, ...]
+    mean: tuple[float, ...]  # `[T]`
+    deviation: tuple[float, ...]  # `[T]`, never zero
+    # for each target the fitted value of each element and pair of elements, by the names of
+    # `reference_sums`
     references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod

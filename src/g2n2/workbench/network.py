@@ -29,20 +29,14 @@ class Share:
 
 @dataclass(frozen=True)
 class Network:
-    """A planned network.
+    """A planned network."""
 
-    Attributes:
-        plan: What it computes.
-        total: Its cost for a batch of 32 graphs.
-        shares: Every rule, the MLPs, the read-out and the rest; they add up to the total.
-        drawing: The last layer as SVG.
-        selectors: For each rule the selectors that bring its operands, as the drawing names them.
-    """
-
-    plan: NetworkPlan
-    total: Cost
+    plan: NetworkPlan  # what it computes
+    total: Cost  # its cost for a batch of 32 graphs
+    # every rule, the MLPs, the read-out and the rest; they add up to the total
     shares: tuple[Share, ...]
-    drawing: str
+    drawing: str  # the last layer as SVG
+    # for each rule the selectors that bring its operands, as the drawing names them
     selectors: dict[str, tuple[str, ...]]
 
 
