@@ -49,6 +49,13 @@ def test_a_derivation_has_both_grammars_its_steps_and_its_verdict():
 
 
 @pytest.mark.parametrize(
+    ("text", "index"), [("r-G_L3Σ", "L3Σ"), ("G_{·, Tr}", "{·, Tr}"), ("MV_c", "c")]
+)
+def test_an_index_is_below_the_line(text, index):
+    assert f"<sub>{index}</sub>" in typeset(text)
+
+
+@pytest.mark.parametrize(
     ("shown", "texts"),
     [
         (lambda: g2n2.find_grammar("r-G_L3"), ["Vc → MVc | 1", "r-GL3"]),

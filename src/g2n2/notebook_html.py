@@ -22,8 +22,8 @@ _LEFT = 'style="text-align:left;vertical-align:top"'
 
 
 def typeset(text: str) -> str:
-    """Escaped text with V_c, V_r and G_L3 as V and G with an index."""
-    return re.sub(r"V_([cr])|G_(L\d+)", _index, escape(text))
+    """Escaped text with V_c, V_r, G_L3Σ and G_{·, Tr} as V and G with an index."""
+    return re.sub(r"V_([cr])|G_(L\d+Σ*|\{[^{}]*\})", _index, escape(text))
 
 
 def _index(found: re.Match[str]) -> str:
@@ -74,7 +74,7 @@ def derivation(result: Derivation) -> str:
     parts = [f"<div><b>{escape(str(result.fragment))}</b></div>"]
     parts.append(grammar(result.exhaustive, removed))
     for number, step in enumerate(result.steps, 1):
-        rules = typeset("   ".join(map(str, step.removed)))
+        rules = typeset(", ".join(map(str, step.removed)))
         notes = [step.reason, *step.identities]
         notes += [f"paper: {step.paper}"] * bool(step.paper) + [f"ours: {step.ours}"] * bool(
             step.ours

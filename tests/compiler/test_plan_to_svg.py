@@ -278,3 +278,9 @@ def test_the_checks_see_faults():
     missed = re.sub(r'class="tip" points="([\d.]+)', r'class="tip" points="3.5', svg)
     with pytest.raises(AssertionError, match="an arrow ends"):
         check(Picture(missed))
+
+
+def test_a_fragment_keeps_its_braces():
+    drawn = layer_svg(plan_network(reduce(Fragment("· Tr").exhaustive()).reduced, layers=2))
+    title = next(text for text in ElementTree.fromstring(drawn).iter(f"{SVG}text"))
+    assert "".join(title.itertext()).startswith("r-G{·, Tr}, layer 2 of 2")

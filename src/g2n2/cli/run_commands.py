@@ -264,7 +264,9 @@ def datasets(
         described = _described(chosen[0])
         width = max(map(len, described))
         for what, value in described.items():
-            shown = ", ".join(value) or "none" if isinstance(value, list) else str(value)
+            shown = f"{value:,}" if isinstance(value, int) else str(value)
+            if isinstance(value, list):
+                shown = ", ".join(value) or "none"
             show.say(f"{what.ljust(width)}  {shown}")
         show.say(f"\ntrain: g2n2 train {chosen[0].name}")
     else:

@@ -44,7 +44,7 @@ def _tu(name: str, task: str, graphs: int, about: str, **fields: str) -> Dataset
 DATASETS: tuple[Dataset, ...] = (
     Dataset("qm9", "12 regressions", 130_831, "small molecules with DFT properties and geometry",
             "Ramakrishnan et al. 2014", "pip install 'g2n2[chem]'", "qm9:load_qm9"),
-    Dataset("zinc", "regression", 12_000, "penalised logP; the training set is a SURROGATE",
+    Dataset("zinc", "regression", 12_000, "penalised logP; another training set than published",
             "ZINC-12k test, resampled training set",
             _FILE.format("zinc/zinc12k_val_test_and_surrogate_train.npz"),
             "benchmarks:load_zinc"),

@@ -200,7 +200,7 @@ FONTS = "DejaVu Sans, Verdana, Arial, Helvetica, sans-serif"
 _SHRINK = 0.72
 _DROP = 0.22
 _RAISE = -0.38
-_SHIFTED = re.compile(r"([_^])(?:\{((?:[^{}]|\{[^{}]*\})*)\}|(L?\d+Σ*|\w))")
+_SHIFTED = re.compile(r"([_^])(?:(?<=G_)(\{[^{}]*\})|\{((?:[^{}]|\{[^{}]*\})*)\}|(L?\d+Σ*|\w))")
 
 _ADVANCES: dict[int, str] = {
     29: "ijlIJ'",
@@ -229,13 +229,16 @@ class TextRun(NamedTuple):
 
 
 def runs(text: str, drop: float = 0.0, scale: float = 1.0) -> Iterator[TextRun]:
-    """Cut `MLP_{V_c}` or `C^{(l+1)}` into pieces; `_x` shifts one letter, `_12` a number."""
+    """Cut `MLP_{V_c}` or `C^{(l+1)}` into pieces; `_x` shifts one letter, `_12` a number.
+
+    The braces of a fragment are part of its name: `G_{·, Tr}` keeps them.
+    """
     position = 0
     for match in _SHIFTED.finditer(text):
         if match.start() > position:
             yield TextRun(text[position : match.start()], drop, scale)
         shift = (_DROP if match[1] == "_" else _RAISE) * scale
-        yield from runs(match[2] or match[3] or "", drop + shift, scale * _SHRINK)
+        yield from runs(match[2] or match[3] or match[4] or "", drop + shift, scale * _SHRINK)
         position = match.end()
     if position < len(text):
         yield TextRun(text[position:], drop, scale)
