@@ -39,6 +39,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from ..atomic_files import sole_builder
 from ..errors import DataError
@@ -293,9 +295,6 @@ def build_qm9(
     path: Path, rows: int | None = None, processes: int = 2, progress: bool = True
 ) -> None:
     """Build the cache file of all molecules, or the first `rows`, in some worker processes."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
     files = find_source()
     entries = islice(_entries(files), rows)
     groups = iter(lambda: list(islice(entries, _CHUNK)), [])

@@ -12,6 +12,7 @@ from torch import nn
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
 from ..errors import LoweringError
+from .convolutions import ConvolutionGNN
 from .model import AnyBatch, GrammarGNN
 from .supports import SpectralSupports
 
@@ -145,8 +146,6 @@ def _gnnml3(options: Options) -> nn.Module:
 
 
 def _convolution(name: str, options: Options) -> nn.Module:
-    from .convolutions import ConvolutionGNN
-
     return ConvolutionGNN(name, **options)
 
 

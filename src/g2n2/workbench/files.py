@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..compiler.plan_to_text import plan_text
 from ..errors import G2N2Error
+from ..reduction.certificates import read_certificate
+from ..reduction.checker import check
 from .chain import Report
 
 MOST_BYTES = 64 * 2**20
@@ -42,9 +45,6 @@ def inspect_file(path: str, name: str, report: Report) -> FileReport:
 
 
 def _certificate(path: Path, name: str) -> FileReport:
-    from ..reduction.certificates import read_certificate
-    from ..reduction.checker import check
-
     content = read_certificate(path)
     outcome = check(content)
     rules = content.get("from")
@@ -68,7 +68,6 @@ def _by_variable(rules: list[str]) -> list[str]:
 
 
 def _network(path: str, name: str) -> FileReport:
-    from ..compiler.plan_to_text import plan_text
     from ..nn.files import load
 
     plan = load(path).plan

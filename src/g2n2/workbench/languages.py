@@ -11,6 +11,7 @@ from ..grammars.fragments import Fragment
 from ..grammars.grammar import NO_SENTENCES, Grammar
 from ..grammars.rules import ARROWS, parse_rules
 from ..language.operations import OPERATIONS
+from ..language.parsing import parse_body
 
 MOST_CHARACTERS = 2000
 MOST_RULES = 60
@@ -164,8 +165,6 @@ def _fault_in_line(start: int, line: str) -> Fault | None:
 
 
 def _fault_in_body(at: int, head: str, body: str) -> Fault | None:
-    from ..language.parsing import parse_body
-
     try:
         parse_body(body)
     except ParseError as fault:

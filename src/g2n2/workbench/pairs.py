@@ -15,7 +15,7 @@ from ..described import counted
 from ..errors import DataError, G2N2Error
 from ..grammars.catalogue import find_grammar
 from ..grammars.grammar import Grammar
-from ..graphs import Adjacency, adjacency, are_isomorphic, is_simple
+from ..graphs import Adjacency, adjacency, are_isomorphic, is_simple, to_graph6
 from ..graphs.layout import graph_layout
 from ..graphs.names import graph_text
 from ..language.patterns import Pattern, normal_form
@@ -345,8 +345,6 @@ def graph6_of_edges(nodes: int, edges: Sequence[Sequence[int]]) -> str:
     Raises:
         DataError: Too many nodes, none, or an edge that is none.
     """
-    from ..graphs import to_graph6
-
     if not 1 <= nodes <= MOST_NODES:
         raise DataError(f"a graph here has 1 to {MOST_NODES} nodes")
     matrix = np.zeros((nodes, nodes))
