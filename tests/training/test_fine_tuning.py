@@ -109,18 +109,6 @@ def test_layers_before_the_marks_are_the_first_that_are_frozen(count: int) -> No
         freeze(model, 4)
 
 
-def test_hydrogens_are_asked_for_where_the_file_is_of_molecules(tmp_path: Path) -> None:
-    start = Start.find("qm9")
-    (tmp_path / "edges.csv").write_text("graph,source,target\na,0,1\n")
-    (tmp_path / "mine.csv").write_text("smiles,y\nCCO,1\n")
-    edges, molecules = (
-        start.settings(RunConfig(str(tmp_path / name), start="qm9")).options
-        for name in ("edges.csv", "mine.csv")
-    )
-    assert edges == {}
-    assert molecules == {"hydrogens": True}
-
-
 def test_other_targets_get_a_new_head_on_the_trained_body(trained: Run) -> None:
     graphs = small_set()
     other = replace(graphs, columns=(Target("another"),))

@@ -1,6 +1,7 @@
 """Networks that come with the package: from a run to `g2n2 predict qm9`."""
 
 import csv
+import gzip
 import importlib.util
 from pathlib import Path
 
@@ -91,11 +92,15 @@ def test_it_is_found_by_name_and_a_folder_of_that_name_wins(
         ("C[NH3+]", "a net charge of +1, in training always 0"),
         ("c1ccc2ccccc2c1", "10 heavy atoms, more than any training molecule"),
         ("C[C@H](O)C", ""),
+        ("C[C@H](O)C#N", ""),
+        ("C/C=C/O", "stereoisomers are not told apart"),
+        ("C[C@H](O)[C@H](O)C#N", "stereoisomers are not told apart"),
     ],
 )
 def test_molecules_unlike_qm9_have_a_note(networks: Path, smiles: str, note: str) -> None:
     (row,) = g2n2.pretrained("qm9").predict([smiles]).rows()
     assert note in row["note"]
+    assert ("stereoisomers" in row["note"]) == ("stereoisomers" in note)
     assert not any(word in row["note"] for word in ("R 1", "S (stereo)"))
     assert np.isnan(row["u0 [hartree]"]) == note.startswith("not predicted")
 
@@ -128,12 +133,21 @@ def test_stereo_changes_nothing(networks: Path) -> None:
     np.testing.assert_allclose([one, other], [flat, flat], rtol=1e-5)
 
 
-def test_fine_tuning_reads_molecules_as_the_network_does(networks: Path) -> None:
+def test_fine_tuning_reads_molecules_as_the_network_does(networks: Path, tmp_path: Path) -> None:
     start = Start.find("qm9")
-    assert start.settings(RunConfig("mine.csv.gz")).options == {"hydrogens": True}
-    assert start.settings(RunConfig("mine.sdf")).options == {"hydrogens": True}
-    assert start.settings(RunConfig("mine.npz")).options == {}
-    chosen = RunConfig("mine.csv", options={"hydrogens": False})
+    (tmp_path / "edges.csv").write_text("graph,source,target\na,0,1\n")
+    with gzip.open(tmp_path / "mine.csv.gz", "wt") as file:
+        file.write("smiles,y\nCCO,1\n")
+    (tmp_path / "mine.sdf").write_text("a record that is read later\n$$$$\n")
+    (tmp_path / "mine.npz").touch()
+    for name, options in (
+        ("mine.csv.gz", {"hydrogens": True}),
+        ("mine.sdf", {"hydrogens": True}),
+        ("mine.npz", {}),
+        ("edges.csv", {}),
+    ):
+        assert start.settings(RunConfig(str(tmp_path / name))).options == options, name
+    chosen = RunConfig(str(tmp_path / "mine.sdf"), options={"hydrogens": False})
     assert start.settings(chosen).options == {"hydrogens": False}
 
 

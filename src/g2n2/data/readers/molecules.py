@@ -227,17 +227,21 @@ def _parsed(
         raise DataError("a coordinate is NaN, infinite or too large")
     if options.descriptors:
         numbers = [*numbers, *(_value(compute, molecule) for _, compute in _descriptors())]
-    not_read = _not_read(molecule)
+    not_read = _not_read(molecule, options.stereo)
     others = () if elements <= {*ELEMENTS} else _other_atoms(with_hydrogens)
     return ParsedMolecule(
         graph, smiles, elements, not_read, others, numbers, fragments > 1, has_orders
     )
 
 
-def _not_read(molecule: Molecule) -> tuple[str, ...]:
-    """What the features leave out of a molecule."""
+def _not_read(molecule: Molecule, stereo: bool) -> tuple[str, ...]:
+    """What the features leave out of a molecule; mirror images have the same properties."""
     atoms = list(map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms())))
+    bonds = map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
+    double = any(bond.GetStereo().name in ("STEREOE", "STEREOZ") for bond in bonds)
     left_out = {
+        "stereoisomers are not told apart": not stereo
+        and (double or sum(atom.HasProp("_CIPCode") for atom in atoms) > 1),
         "isotopes are not told apart": any(atom.GetIsotope() for atom in atoms),
         "unpaired electrons are not read": any(atom.GetNumRadicalElectrons() for atom in atoms),
     }
