@@ -50,14 +50,14 @@ BAD = [
     ({"recipe": "modem"}, "no recipe is called 'modem'; known: paper, modern"),
     ({"wdith": 8}, "no setting called 'wdith'; did you mean width?"),
     ({"zzz": 8}, "no setting called 'zzz'"),
-    ({"width": "8"}, "width in here should be int, got '8'"),
-    ({"width": True}, "width in here should be int, got True"),
-    ({"width": 8.5}, "width in here should be int, got 8.5"),
-    ({"target": "logp"}, "target in here should be a list of str, got 'logp'"),
-    ({"target": ["a", 3]}, "target in here should be a list of str"),
-    ({"decision": ["a"]}, "decision in here should be a list of int"),
+    ({"width": "8"}, "width in here should be a whole number, got '8'"),
+    ({"width": True}, "width in here should be a whole number, got True"),
+    ({"width": 8.5}, "width in here should be a whole number, got 8.5"),
+    ({"target": 3}, "target in here should be a list, each text, got 3"),
+    ({"target": ["a", 3]}, "target in here should be a list, each text"),
+    ({"decision": ["a"]}, "decision in here should be a list, each a whole number"),
     ({"options": 3}, "options in here should be a table, got 3"),
-    ({"references": 1}, "references in here should be bool, got 1"),
+    ({"references": 1}, "references in here should be true or false, got 1"),
 ]
 
 
@@ -71,6 +71,11 @@ def test_bad_settings_are_refused_by_name(settings, message):
 def test_a_config_names_a_dataset():
     with pytest.raises(DataError, match="here names no dataset"):
         RunConfig.from_dict({"width": 8}, "here")
+
+
+def test_one_text_is_a_list_of_it():
+    config = RunConfig.from_dict({"dataset": "x", "target": "logp", "distance": "raw"})
+    assert (config.target, config.distance) == (("logp",), ("raw",))
 
 
 def test_plain_types_and_back():
@@ -103,7 +108,7 @@ def test_pooling_in_its_old_spelling():
         ("readout", "words", "readout is one of grammar, pooled, pooled-only, got 'words'"),
         ("pooling", "median", "pooling is one of sum, mean, max, got 'median'"),
         ("functions", "all", "functions is one of mlp, free, got 'all'"),
-        ("pair_bias", "no", "pair_bias in the configuration should be bool"),
+        ("pair_bias", "no", "pair_bias in the configuration should be true or false"),
     ],
 )
 def test_bad_read_outs_are_refused(setting, value, message):

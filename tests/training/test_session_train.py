@@ -156,7 +156,7 @@ def test_resume_goes_on_with_the_runs_own_settings(tmp_path: Path) -> None:
         ({"dataset": 7}, DataError, "expected a path or a list of graphs"),
         ({"target": "z"}, DataError, "no target 'z'"),
         ({"width": 0}, DataError, "width must be at least 1"),
-        ({"width": "wide"}, DataError, "width in train should be int, got 'wide'"),
+        ({"width": "wide"}, DataError, "width in train should be a whole number, got 'wide'"),
         ({"grammar": "nonsense"}, GrammarError, "no grammar is called"),
         ({"options": {"colour": 1}}, DataError, "no option 'colour'"),
         ({"resume": True, "out": None}, DataError, "name its folder with out="),

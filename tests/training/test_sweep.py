@@ -227,8 +227,8 @@ def test_another_sweep_in_the_same_file_is_refused(tmp_path, monkeypatch):
         ("dropout = { low = 0.0, high = 0.5, log = true }", "above 0 for log"),
         ("width = { low = 4, high = 1000000000 }", "width must be at most"),
         ("baseline = ['GIN', 'GCN']\ngrammar = ['L1', 'L3']", "in place of its grammar: leave out"),
-        ("width = ['a']", "width in the sweep should be int"),
-        ("width = [3, 'a']", "width in the sweep should be int"),
+        ("width = ['a']", "width in the sweep should be a whole number"),
+        ("width = [3, 'a']", "width in the sweep should be a whole number"),
         ("grammar = ['r-G_L1', 'nope']", "no grammar is called 'nope'"),
     ],
 )

@@ -333,6 +333,8 @@ class RunConfig:
                 close = get_close_matches(name, types, n=1)
                 hint = f"; did you mean {close[0]}?" if close else ""
                 raise DataError(f"{source} has no setting called {name!r}{hint}")
+            if types[name].startswith("tuple[str") and isinstance(value, str):
+                value = [value]  # one target, as train(target="logp") takes it
             settings[name] = tuple(value) if isinstance(value, list) else value
             _check_type(name, settings[name], types[name], source)
         if "dataset" not in settings:
@@ -340,14 +342,12 @@ class RunConfig:
         return cls(**settings).checked()
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "tuple[str, ...]": (tuple,),
-    "tuple[int, ...]": (tuple,),
-    "Mapping[str, Any]": (dict,),
+_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "text"),
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool,), "true or false"),
+    "Mapping[str, Any]": ((dict,), "a table"),
 }
 
 
@@ -355,13 +355,13 @@ def _check_type(name: str, value: Any, annotation: str, source: str) -> None:
     wanted = annotation.removesuffix(" | None")
     if value is None and wanted != annotation:
         return
-    fits = isinstance(value, _TYPES[wanted]) and (wanted == "bool") == isinstance(value, bool)
-    if fits and wanted.startswith("tuple["):
-        fits = all(isinstance(part, _TYPES[wanted[6:9]]) for part in value)
-    if not fits:
-        english = wanted.replace("tuple[", "a list of ").replace(", ...]", "")
-        english = english.replace("Mapping[str, Any]", "a table")
-        raise DataError(f"{name} in {source} should be {english}, got {value!r}")
+    several = wanted.startswith("tuple[")
+    types, english = _TYPES[wanted[6:9] if several else wanted]
+    parts = value if several and isinstance(value, tuple) else (value,)
+    fits = all(isinstance(x, types) and (bool in types) == isinstance(x, bool) for x in parts)
+    if not fits or several != isinstance(value, tuple):
+        expected = f"a list, each {english}" if several else english
+        raise DataError(f"{name} in {source} should be {expected}, got {value!r}")
 
 
 def respelled(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ..data.distances import distance_width
 from ..data.graph_set import GraphSet
+from ..data.readers.tables import shortened
 from ..data.reading import holds_molecules
 from ..described import counted
 from ..errors import DataError
@@ -131,19 +132,19 @@ class Start:
             if known and not any({*mine[what]} & {*theirs[what]} for what in ("X", "E")):
                 raise DataError(
                     f"no input column of {graphs.name} is known to {self.name}, which was trained "
-                    f"on {', '.join(known)}: give columns of these names, or leave out --from to "
+                    f"on {shortened(known)}: give columns of these names, or leave out --from to "
                     "train from the beginning"
                 )
             new = [name for what in ("X", "E") for name in mine[what] if name not in theirs[what]]
             if new and config.freeze:
                 raise DataError(
                     f"{self.name} does not know the input columns "
-                    f"{', '.join(name[-1] for name in new)}, and freeze would keep their weights "
+                    f"{shortened(name[-1] for name in new)}, and freeze would keep their weights "
                     "at 0: leave out freeze, or these columns"
                 )
             sentences.append(
                 f"Input columns {self.name} does not know start with weight 0: "
-                f"{', '.join(name[-1] for name in new)}."
+                f"{shortened(name[-1] for name in new)}."
                 if new
                 else f"Some input columns of {self.name} are not in {graphs.name}."
             )

@@ -19,6 +19,7 @@ from ..compiler.presets import find_preset
 from ..data.batch import GraphBatch, PackedBatch
 from ..data.graph_set import GraphSet, Ints
 from ..data.preprocessing import Preprocessing
+from ..data.readers.tables import shortened
 from ..data.store import GraphStore
 from ..described import Described, some
 from ..errors import DataError
@@ -105,8 +106,8 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     train = graphs.select(splits["train"])
     if not np.isfinite(train.targets).any():
         raise DataError(
-            f"no training graph has a known value of {some(c.name for c in task.columns)}: fill "
-            "the column, or choose another with --target"
+            f"no training graph has a known value of {shortened(c.name for c in task.columns)}: "
+            "fill the column, or choose another with --target"
         )
     preprocessing = Preprocessing.fit(train, config.preprocess)
     notes = preprocessing.notes(graphs)
@@ -118,7 +119,7 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
         if not (values == number).any()
     ]
     if unseen:
-        notes.append(f"no training graph has {some(unseen)}: the network cannot learn that.")
+        notes.append(f"no training graph has {shortened(unseen)}: the network cannot learn that.")
     held_out = graphs.select(splits["validation"]).targets
     if not np.isfinite(held_out).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")
