@@ -19,10 +19,11 @@ import torch
 
 import g2n2
 from g2n2.compiler.costs import kept, rule_flops
-from g2n2.compiler.formula_plan import requirements
 from g2n2.compiler.lowering import sums_over_nodes
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError, GrammarError, ReductionError
+from g2n2.formulas.formula_plan import requirements
+from g2n2.formulas.writing import write_formula
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.language.evaluation import evaluate
@@ -30,7 +31,6 @@ from g2n2.language.operations import OPERATIONS, Operation
 from g2n2.language.parsing import parse
 from g2n2.nn.files import load
 from g2n2.nn.model import GrammarGNN
-from g2n2.nn.writing import write_formula
 from g2n2.power.separation import separate
 from g2n2.power.wl_tests import bounded_by_2fwl
 from g2n2.reduction.certificates import certificate, digest, read_certificate, write_certificate

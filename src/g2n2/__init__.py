@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from .api import export as export
     from .api import load as load
     from .api import predict as predict
-    from .compiler.formula_plan import requirements as requirements
     from .compiler.trace import trace as trace
     from .data.batch import GraphBatch as GraphBatch
     from .data.reading import read_graphs as read_graphs
     from .errors import G2N2Error as G2N2Error
+    from .formulas.formula_plan import requirements as requirements
+    from .formulas.writing import write_formula as write_formula
     from .grammars.catalogue import catalogue as catalogue
     from .grammars.catalogue import find_grammar as find_grammar
     from .grammars.fragments import Fragment as Fragment
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from .nn.model import G2N2 as G2N2
     from .nn.model import GrammarGNN as GrammarGNN
     from .nn.pyg_layer import GrammarLayer as GrammarLayer
-    from .nn.writing import write_formula as write_formula
     from .pipeline import derive as derive
     from .power import CallablePackage
     from .power.grammar_test import grammar_test as grammar_test
@@ -97,9 +97,9 @@ _HOMES = {
     "Operation": "language.operations",
     "register": "grammars.registry",
     "formula": "grammars.subgraph_counts",
-    "requirements": "compiler.formula_plan",
+    "requirements": "formulas.formula_plan",
     "trace": "compiler.trace",
-    "write_formula": "nn.writing",
+    "write_formula": "formulas.writing",
     "G2N2Error": "errors",
 }
 

@@ -32,14 +32,14 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from torch import Tensor
 
-from g2n2.compiler.formula_plan import requirements
 from g2n2.data.batch import GraphBatch
 from g2n2.data.benchmarks import load_counting, substructure_counts
 from g2n2.data.graph_set import GraphSet, Ints, Target
+from g2n2.formulas.formula_plan import requirements
+from g2n2.formulas.writing import write_formula
 from g2n2.grammars.subgraph_counts import formula
 from g2n2.graphs import Adjacency
 from g2n2.nn.model import GrammarGNN
-from g2n2.nn.writing import write_formula
 from g2n2.training.evaluate import Outcome
 from g2n2.training.run_folder import RunFolder
 from g2n2.training.trained_on import checksum

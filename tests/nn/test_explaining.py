@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from g2n2 import evaluate
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import DataError
+from g2n2.formulas.writing import write_formula
 from g2n2.language.printing import to_text
 from g2n2.nn import GrammarGNN
 from g2n2.nn.explaining import explain
 from g2n2.nn.supports import SpectralSupports
-from g2n2.nn.writing import write_formula
 
 GRAPHS = [nx.gnp_random_graph(n, 0.4, seed=n) for n in range(5, 25)]
 MATRICES = [nx.to_numpy_array(graph) for graph in GRAPHS]

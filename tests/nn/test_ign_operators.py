@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from g2n2.compiler.formula_plan import requirements
 from g2n2.data.batch import GraphBatch
+from g2n2.formulas.formula_plan import requirements
+from g2n2.formulas.writing import write_formula
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.language.terms import A, Term, substitute
 from g2n2.nn.model import GrammarGNN
-from g2n2.nn.writing import write_formula
 from ign_operators import PARTITIONS, basis_term, partition_operator
 
 GRAMMAR = find_grammar("2-IGN")

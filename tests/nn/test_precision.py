@@ -13,10 +13,10 @@ from cases import UNMARKED
 from g2n2.compiler.grammar_to_plan import undefined_supports, unsupported
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
+from g2n2.formulas.writing import write_formula
 from g2n2.nn import GrammarGNN
 from g2n2.nn.readout import pool
 from g2n2.nn.supports import SpectralSupports
-from g2n2.nn.writing import write_formula
 from g2n2.ops import reference as ops
 
 N = 512

@@ -188,7 +188,7 @@ def formula(
     json: AsJson = False,
 ) -> None:
     """A ready formula as a sentence, and the network that can hold it."""
-    from ..compiler.formula_plan import requirements
+    from ..formulas.formula_plan import requirements
     from ..grammars.catalogue import find_grammar
     from ..grammars.subgraph_counts import FORMULAS, MARKED_FORMULAS
     from ..grammars.subgraph_counts import formula as named_formula

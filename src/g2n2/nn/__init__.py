@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .pyg_layer import PairFeatures as PairFeatures
     from .replay import Replay as Replay
     from .supports import SpectralSupports as SpectralSupports
-    from .writing import write_formula as write_formula
 
 _HOMES = {
     "BASELINES": "baselines",
@@ -34,7 +33,6 @@ _HOMES = {
     "export_program": "exporting",
     "load": "files",
     "save": "files",
-    "write_formula": "writing",
 }
 
 __all__ = ["G2N2", "GrammarGNN", *_HOMES]

@@ -102,10 +102,10 @@ class PolynomialFilter:
             DataError: The normalised Laplacian without `max_degree`.
             LoweringError: The grammar cannot make the word.
         """
-        from ..compiler.formula_plan import requirements
+        from ..formulas.formula_plan import requirements
+        from ..formulas.writing import write_formula
         from ..grammars.catalogue import find_grammar
         from ..nn.model import GrammarGNN
-        from ..nn.writing import write_formula
 
         if self.laplacian == "normalised" and max_degree is None:
             raise DataError(

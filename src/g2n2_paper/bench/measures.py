@@ -314,7 +314,7 @@ OUTSIDE_STEPS = frozenset(
     f"nn/{name}.py"
     for name in (
         "baselines", "convolutions", "explaining", "exporting", "expressivity", "files",
-        "pyg_layer", "weights", "writing",
+        "pyg_layer",
     )
 )  # fmt: skip
 """Modules of the package that no step runs, and none that a step runs imports."""

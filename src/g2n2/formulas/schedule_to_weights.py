@@ -9,7 +9,12 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from ..compiler.atoms_to_schedule import (
+from ..compiler.plan import LayerPlan
+from ..errors import LoweringError
+from ..language.sorts import M, R, S, Sort, V
+from ..nn.layer import ApplyRule, Select, Update, linear_maps
+from ..nn.readout import Readout, SentenceRule
+from .atoms_to_schedule import (
     Application,
     Atom,
     Basis,
@@ -18,13 +23,8 @@ from ..compiler.atoms_to_schedule import (
     Pointwise,
     Stage,
 )
-from ..compiler.formula_plan import FormulaPlan, Occurrence
-from ..compiler.piecewise_linear import IDENTITY, Unit, relu_units
-from ..compiler.plan import LayerPlan
-from ..errors import LoweringError
-from ..language.sorts import M, R, S, Sort, V
-from .layer import ApplyRule, Select, Update, linear_maps
-from .readout import Readout, SentenceRule
+from .formula_plan import FormulaPlan, Occurrence
+from .piecewise_linear import IDENTITY, Unit, relu_units
 
 _SORT_OF_PART = {
     **{"nodes": V, "rows": R, "scalars": S, "diagonal": M, "off-diagonal": M},

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from g2n2.compiler.formula_plan import requirements
 from g2n2.compiler.marks import inside
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
+from g2n2.formulas.formula_plan import requirements
+from g2n2.formulas.writing import write_formula
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.subgraph_counts import formula
@@ -24,7 +25,6 @@ from g2n2.language.parsing import parse
 from g2n2.language.sorts import Sort, V
 from g2n2.language.terms import Leaf, MarkSum, Number, Term, apply, fill, substitute
 from g2n2.nn.model import GrammarGNN
-from g2n2.nn.writing import write_formula
 
 SIZES = (1, 2, 7, 4)
 K4 = "Σv. (Av)ᵀ(A·diag(Av)·A⊙A)(Av)"

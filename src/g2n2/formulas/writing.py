@@ -8,15 +8,15 @@ from typing import cast
 import torch
 from torch import nn
 
-from ..compiler.formula_plan import Formula, FormulaPlan, Requirements, plan_formulas
 from ..compiler.plan import NetworkPlan
 from ..compiler.presets import Preset
 from ..errors import LoweringError
 from ..language.printing import to_text
 from ..language.terms import Term
-from .layer import linear_maps
-from .model import GrammarGNN
-from .weights import write_layer, write_readout
+from ..nn.layer import linear_maps
+from ..nn.model import GrammarGNN
+from .formula_plan import Formula, FormulaPlan, Requirements, plan_formulas
+from .schedule_to_weights import write_layer, write_readout
 
 TASKS = {"S": "graph", "V": "node", "R": "node", "M": "edge"}
 """Which task gives one number for each entry of a term."""

@@ -15,11 +15,12 @@ import torch
 from torch import nn
 
 from cases import UNMARKED
-from g2n2.compiler.formula_plan import FormulaPlan, plan_formulas
 from g2n2.compiler.grammar_to_plan import steps_of, undefined_supports
 from g2n2.compiler.inputs import plan_inputs
 from g2n2.compiler.presets import PRESETS
 from g2n2.data.batch import GraphBatch
+from g2n2.formulas.formula_plan import FormulaPlan, plan_formulas
+from g2n2.formulas.writing import TASKS, write_formula
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.rules import Rule
@@ -27,7 +28,6 @@ from g2n2.language.evaluation import FUNCTION_VALUES, evaluate
 from g2n2.language.sorts import SORTS, M, S, Sort
 from g2n2.language.terms import Number, Term, fill, subterms
 from g2n2.nn.model import GrammarGNN
-from g2n2.nn.writing import TASKS, write_formula
 
 TOLERANCE = 1e-9
 SIZES = (1, 2, 7, 4)

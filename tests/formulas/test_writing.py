@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from cases import CASES, GRAPHS
-from g2n2.compiler.formula_plan import requirements
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
+from g2n2.formulas.formula_plan import requirements
+from g2n2.formulas.writing import TASKS, write_formula
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.subgraph_counts import FORMULAS, formula
 from g2n2.grammars.words import parse_word
@@ -18,7 +19,6 @@ from g2n2.language.evaluation import evaluate
 from g2n2.language.parsing import parse
 from g2n2.language.terms import Term
 from g2n2.nn.model import G2N2, GrammarGNN
-from g2n2.nn.writing import TASKS, write_formula
 
 GRAMMAR = find_grammar("r-G_L3")
 BATCH = GraphBatch.of(list(GRAPHS.values()), dtype=torch.float64)

@@ -1,8 +1,8 @@
 """Formulas as weights, before any tensor exists: how a network of a grammar computes given terms.
 
 Theorem 3 of the paper as a constructor. `formula_to_atoms` writes a term as a combination of atoms
-(rule applications), `atoms_to_schedule` assigns the atoms to layers, and `nn.writing` turns the
-schedule into weights.
+(rule applications), `atoms_to_schedule` assigns the atoms to layers, and `schedule_to_weights`
+turns the schedule into weights.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 
+from ..compiler.grammar_to_plan import steps_of
+from ..compiler.inputs import InputPlan, plan_inputs
+from ..compiler.marks import inside
+from ..compiler.presets import find_preset
+from ..compiler.readout_plan import PARTS, Pooling, is_pooled, readout_options
 from ..errors import LoweringError
 from ..grammars.coercion import GrammarLike, as_grammar
 from ..grammars.grammar import Grammar
@@ -23,13 +28,8 @@ from ..language.sorts import SORTS, M, R, S, Sort, V
 from ..language.terms import ONE, Apply, MarkSum, Number, Term, apply, multilinear, subterms
 from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of, stages, work
 from .formula_to_atoms import Realiser, simpler, sums
-from .grammar_to_plan import steps_of
-from .inputs import InputPlan, plan_inputs
 from .marked_formulas import under_marks
-from .marks import inside
 from .piecewise_linear import IDENTITY, relu_units
-from .presets import find_preset
-from .readout_plan import PARTS, Pooling, is_pooled, readout_options
 
 Formula = Term | str
 Occurrence = tuple[Rule, tuple[Combination, ...]]

@@ -9,9 +9,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.compiler.formula_plan import requirements
-from g2n2.compiler.piecewise_linear import relu_units
 from g2n2.errors import LoweringError
+from g2n2.formulas.formula_plan import requirements
+from g2n2.formulas.piecewise_linear import relu_units
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.subgraph_counts import FORMULAS, formula, laplacian_power, subgraph_count
 from g2n2.language.evaluation import evaluate

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeGuard
 
+from ..compiler.grammar_to_plan import steps_of
+from ..compiler.inputs import InputPlan
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
 from ..grammars.matching import (
@@ -24,8 +26,6 @@ from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import HOLLOW, ONE, Apply, Hole, Leaf, Number, Term, apply, subterms
 from .atoms_to_schedule import AtomTable, Combination, combined, layer_of, work
-from .grammar_to_plan import steps_of
-from .inputs import InputPlan
 from .piecewise_linear import is_exact
 
 _Key = tuple[str, tuple[Term, ...]]
