@@ -116,8 +116,8 @@ def equal_pairs(values: Sequence[object]) -> int:
     return sum(comb(times, 2) for times in Counter(values).values())
 
 
-def written_cell(count: str, epochs: int = 3, limit: int = 0) -> Cell:
-    """One count of `beyond_counts`; `limit` graphs of each part, all if 0."""
+def written_cell(count: str, epochs: int = 3) -> Cell:
+    """One count of `beyond_counts`."""
 
     def run(job: Job) -> Measurement:
         graphs, device = beyond_graphs(job.data), job.torch_device()
@@ -125,7 +125,7 @@ def written_cell(count: str, epochs: int = 3, limit: int = 0) -> Cell:
         column = [target.name for target in graphs.columns].index(count)
 
         def part(name: str) -> tuple[list[GraphBatch], Tensor]:
-            some = graphs.select(graphs.splits[name][: limit or None])
+            some = graphs.select(graphs.splits[name])
             dense = [some.adjacency(index) for index in range(len(some))]
             groups = (dense[i : i + WRITTEN_BATCH] for i in range(0, len(dense), WRITTEN_BATCH))
             batches = [GraphBatch.of(group, dtype=torch.float64).to(device) for group in groups]
@@ -142,7 +142,7 @@ def written_cell(count: str, epochs: int = 3, limit: int = 0) -> Cell:
         steps = epochs * len(train[0])
         return Measurement(steps, "steps", metrics, {"counting": checksum(graphs)}, config)
 
-    settings = {"count": count, "epochs": epochs, "limit": limit, "grammar": MARKED_GRAMMAR}
+    settings = {"count": count, "epochs": epochs, "limit": 0, "grammar": MARKED_GRAMMAR}
     settings["rate"] = WRITTEN_RATE
     return Cell("power", f"counting/written/{count}", run, settings)
 

@@ -28,18 +28,18 @@ MOST_NODES, LAYERS = 40, 7
 SEPARATED = "exact separated, {} layers"
 
 
-def layers_cell(start: Start, nodes: int = MOST_NODES) -> Cell:
-    """The pairs of BREC with at most so many nodes that words of each depth tell apart."""
+def layers_cell(start: Start) -> Cell:
+    """The pairs of BREC of small graphs that words of each depth tell apart."""
 
     def run(job: Job) -> Measurement:
         suite = load_suite("brec", job.data)
-        pairs = [pair for pair in suite.pairs if len(suite.graphs[pair[0]]) <= nodes]
+        pairs = [pair for pair in suite.pairs if len(suite.graphs[pair[0]]) <= MOST_NODES]
         by_layer = enumerate(separated_by_layer(start, suite, pairs))
         metrics = {SEPARATED.format(layer): count for layer, count in by_layer}
         metrics["pairs"] = len(pairs)
         return Measurement(len(pairs), "pairs", metrics, {"brec": suite_checksum(suite)})
 
-    settings = {"start": start, "nodes": nodes, "layers": LAYERS, "grammar": "r-G_L3Σ"}
+    settings = {"start": start, "nodes": MOST_NODES, "layers": LAYERS, "grammar": "r-G_L3Σ"}
     return Cell("power", f"layers/{start.replace(', ', '/')}", run, settings)
 
 

@@ -11,7 +11,6 @@ zinc/CONTENDER                        penalised logP, resampled training set, eq
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from g2n2.training.config import RunConfig
 
@@ -63,7 +62,7 @@ def cells(smoke: bool = False) -> list[Cell]:
     ]
 
 
-def zinc_cell(contender: Contender, seed: int, epochs: int = 24, **more: Any) -> Cell:
+def zinc_cell(contender: Contender, seed: int) -> Cell:
     """A contender on ZINC; bonds are all it reads, so that marks on inner atoms lose nothing.
 
     Its training set is a resampled one: other molecules of the pool ZINC-12k was drawn from.
@@ -77,9 +76,8 @@ def zinc_cell(contender: Contender, seed: int, epochs: int = 24, **more: Any) ->
         decision=ZINC_DECISION[contender.network],
         layers=contender.layers,
         batch=64,
-        epochs=epochs,
+        epochs=24,
         precision="tf32",
         seed=seed,
-        **more,
     )
     return training_cell("power", f"zinc/{contender.name}", config)

@@ -46,8 +46,6 @@ class Case:
     marks: str = "all"  # vertices that a grammar with marks marks
     trunk: int = 0  # layers before the marks
     bonds: bool = False  # whether pairs have no distances
-    pair_norm: str | None = None  # how it reads M; the preset's where None
-    pair_bias: bool | None = None  # whether MLPs on M have biases; the preset's where None
     precision: Precision = "bf16"  # of its arithmetic
     batches: int = 32  # batches of one pass; their sizes follow the data's
     shape: Literal["random", "grid"] = "random"

@@ -161,9 +161,7 @@ class Bench:
     def _workload(self, case: Case) -> bench.Workload:
         names = ("width", "layers", "precision", "grammar", "bonds")
         shape: Figures = {name: getattr(case, name) for name in names}
-        given: Figures = {"pair_norm": case.pair_norm, "pair_bias": case.pair_bias}
-        given |= {"marks": marks_named(case.marks), "trunk": case.trunk}
-        shape["options"] = {name: value for name, value in given.items() if value is not None}
+        shape["options"] = {"marks": marks_named(case.marks), "trunk": case.trunk}
         graphs = _graphs(case, self.cache)
         return bench.Workload.of(graphs, case.batch, self.device, case.preset, **shape)
 

@@ -168,8 +168,7 @@ def q4(results: Results) -> dict[str, Any]:
         facts[start] = {
             "name": f"{FILTER_LABELS.get(name, name)}, {layers} layers",
             **{f: written(best[f], 4) if f in best else "–" for f in FILTERS},
-            "above_90": keeps and best.get("band", 0.0) >= 0.90,
-            "above_95": keeps and best.get("band", 0.0) >= 0.95,
+            **{f"above_{bar}": keeps and best.get("band", 0.0) >= bar / 100 for bar in (90, 95)},
         }
     return facts
 
