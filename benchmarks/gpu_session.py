@@ -23,14 +23,17 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SESSION = ROOT / "build" / "session"
 DATA, RESULTS, WORK = SESSION / "data", SESSION / "results", SESSION / "work"
-LOGS, CACHE = SESSION / "logs", DATA / "qm9.cache"
+LOGS, SHIMS, CACHE = SESSION / "logs", SESSION / "shims", DATA / "qm9.cache"
 ARCHIVE_BYTES, ARCHIVES = 15 * 2**20, 4
 """Of an archive that comes back, and how many there are of unfinished work."""
+SPARE = {"checkpoint.previous.pt", "tensorboard"}
+"""Files and folders of a run that nothing is continued from."""
 GRACE, LEAST, PACKING = 20.0, 5.0, 15.0
 """Seconds to write checkpoints in, to begin a command with, and to pack in the end."""
 
@@ -124,6 +127,8 @@ def run(call: str, out: Path, minutes: float, smoke: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     if not RESULTS.exists():
         shutil.copytree(ROOT / "results", RESULTS)
+    if find_spec("lightning") is None:
+        stand_in_for_lightning()
     since, over = time.time(), threading.Event()
 
     def pack_now_and_then() -> None:
@@ -157,6 +162,18 @@ def run(call: str, out: Path, minutes: float, smoke: bool) -> None:
         pack_work(out, call, since)
 
 
+def stand_in_for_lightning() -> None:
+    """`lightning.fabric` where only pytorch-lightning is installed, which has it too."""
+    package = SHIMS / "lightning"
+    package.mkdir(parents=True, exist_ok=True)
+    lines = ["import sys", "import lightning_fabric.strategies", "fabric = lightning_fabric"]
+    lines += [
+        f'sys.modules["lightning.fabric{tail}"] = lightning_fabric{tail}'
+        for tail in ("", ".strategies")
+    ]
+    (package / "__init__.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def once(lane: Lane, begun: set[str]) -> Lane:
     """Commands of a kind that was not tried yet: tiny settings make all of a kind the same."""
     new = []
@@ -170,7 +187,7 @@ def once(lane: Lane, begun: set[str]) -> Lane:
 def run_lane(name: str, lane: Lane, deadline: float, smoke: bool) -> None:
     """Run commands until time is up; what they print is kept."""
     environment = os.environ | {
-        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONPATH": os.pathsep.join(map(str, (SHIMS, ROOT / "src"))),
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": "1",
         "G2N2_DATA": str(DATA),
@@ -229,10 +246,11 @@ def pack_records(out: Path, call: str, since: float) -> None:
 
 
 def pack_work(out: Path, call: str, since: float) -> None:
-    """Compiled kernels and the work of cells without a record, in as many archives as may come."""
+    """Compiled kernels and the work of cells without a record, the smallest files first."""
     cells = (path for path in WORK.glob("*/*") if path.is_dir() and not has_record(path, since))
     files = (path for folder in (*cells, SESSION / "triton") for path in folder.rglob("*"))
-    kept = sorted((path for path in files if path.is_file()), key=lambda path: path.stat().st_mtime)
+    needed = (path for path in files if path.is_file() and not SPARE & {path.name, *path.parts})
+    kept = sorted(needed, key=lambda path: path.stat().st_size)
     groups: list[list[Path]] = [[]]
     size = 0
     for path in kept:
@@ -241,7 +259,7 @@ def pack_work(out: Path, call: str, since: float) -> None:
             groups.append([])
             size = path.stat().st_size
         groups[-1].append(path)
-    for number, group in enumerate(groups[-ARCHIVES:]):
+    for number, group in enumerate(groups[:ARCHIVES]):
         archive(out / f"{call}-work-{number}.tar.gz", group)
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import subprocess
 import sys
 import tarfile
 import time
@@ -66,6 +67,22 @@ def test_a_lane_stops_in_time_and_says_what_it_did_not_begin(session, monkeypatc
     assert (session.LOGS / "a.txt").read_text() == "begun\n"
 
 
+def test_fabric_of_the_other_distribution_serves(session, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "SHIMS", tmp_path / "shims")
+    session.stand_in_for_lightning()
+    fake = tmp_path / "lightning_fabric"
+    fake.mkdir()
+    (fake / "__init__.py").write_text("Fabric = 'a fabric'\n")
+    (fake / "strategies.py").write_text("DDPStrategy = 'a strategy'\n")
+    code = "from lightning.fabric import Fabric; "
+    code += "from lightning.fabric.strategies import DDPStrategy; print(Fabric, DDPStrategy)"
+    path = os.pathsep.join(map(str, (session.SHIMS, tmp_path)))
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert done.stdout == "a fabric a strategy\n", done.stderr
+
+
 def test_new_records_logs_and_unfinished_work_come_back(session, monkeypatch, tmp_path):
     monkeypatch.setattr(session, "ARCHIVE_BYTES", 1000)
     monkeypatch.setattr(session, "ROOT", tmp_path / "clone")
@@ -80,15 +97,17 @@ def test_new_records_logs_and_unfinished_work_come_back(session, monkeypatch, tm
     for name in ("a.s0.1", "b.s0.2", "new.3", "old.4"):
         (session.WORK / "q2" / name).mkdir(parents=True)
         (session.WORK / "q2" / name / "run").write_bytes(bytes(600))
+        (session.WORK / "q2" / name / "checkpoint.previous.pt").write_bytes(bytes(10))
     session.pack_records(out, "qm9", before)
     session.pack_work(out, "qm9", before)
     archives = sorted(path.name for path in out.iterdir())
     assert archives == ["qm9-records.tar.gz", *(f"qm9-work-{n}.tar.gz" for n in range(3))]
     with tarfile.open(out / archives[0]) as tar:
         assert sorted(tar.getnames()) == ["logs/mu.txt", "results/q2/new.json"]
-    for path in (new, *session.WORK.glob("*/*/run")):
+    for path in (new, *session.WORK.glob("*/*/*")):
         path.unlink()
     session.collect(out / name for name in archives)
     assert (tmp_path / "clone" / "results" / "q2" / "new.json").read_text() == "{}"
+    assert {path.name for path in session.WORK.glob("*/*/*")} == {"run"}
     back = {path.parent.name for path in session.WORK.glob("*/*/run")}
     assert back == {"a.s0.1", "b.s0.2", "old.4"}, "a cell with a new record needs no work"
