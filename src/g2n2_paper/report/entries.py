@@ -279,15 +279,6 @@ class Entries(Tables):
         ran = [c for c in ON_CLASSES if self.results.first("power", f"brec/{c.name}")]
         return {power_label(c): c.name for c in ran}
 
-    def brec_metric(self, metric: str) -> Source:
-        """A count; empty, not a dash, where a network without a grammar has none."""
-
-        def shown(name: str) -> str:
-            text = self.results.entry("power", f"brec/{name}", metric, 0).text
-            return text if CONTENDERS.get(name, PPGN_ALIKE).grammar else text.replace(EMPTY, "")
-
-        return shown
-
     def class_columns(self) -> dict[str, Source]:
         """Accuracy on sets of classes with exact pairs beside it, and pairs of graph8c merged."""
         columns: dict[str, Source] = {}

@@ -42,7 +42,10 @@ class Metric:
         return self.results.value(self.question, cell, metric)
 
     def __call__(self, *key: str) -> TableEntry:
-        shown = entry(self.value(*key), self.decimals)
+        value = self.value(*key)
+        if value is None and self.results.first(self.question, self.cell.format(*key)):
+            return TableEntry("")  # a network that has no such number
+        shown = entry(value, self.decimals)
         if not self.work:
             return shown
         work = self.results.work(self.question, self.cell.format(*key), unit=False)
