@@ -191,6 +191,32 @@ def test_the_winner_among_networks_with_and_without_marks_is_the_records(copy, m
     assert counts.endswith("on 1 of 8 counts: K4." if marked < 0.2 else "on 0 of 8 counts.")
 
 
+def test_runs_of_a_later_session_have_their_places(copy):
+    """Aims and tables of the defaults on QM9 and of Errica's splits appear with their records."""
+    before = Pages(copy / "results", copy).texts()[copy / "docs" / "results.md"]
+    assert "Errica's splits at least" not in before
+    assert "the library's defaults alone" not in before
+    parts = {key: {} for key in ("config", "data", "provenance", "detail")}
+
+    def record(question: str, cell: str, unit: str, **metrics: float) -> None:
+        sizes = {"done": 10, "unit": unit, "seconds": 1.0, "metrics": metrics}
+        CellRecord(question=question, cell=cell, seed=0, **parts, **sizes).write(copy / "results")
+
+    for name, value in (("mu", 0.012), ("r2", 0.2)):
+        key = f"test MAE {name} ({'D' if name == 'mu' else 'bohr²'})"
+        record("q2", f"single/{name}/distance/G2N2+D/defaults/epochs-20", "epochs", **{key: value})
+    accuracy, deviation = "test accuracy, mean of folds (%)", "deviation over folds (%)"
+    for name, value in (("NCI1", 80.1), ("PROTEINS", 75.0)):
+        metrics = {accuracy: value, deviation: 1.0}
+        record("q3", f"errica/{name}/G2N2", "folds", **metrics)
+    texts = Pages(copy / "results", copy).texts()
+    page, appendix = (texts[copy / "docs" / name] for name in ("results.md", "results-appendix.md"))
+    assert "| μ 0.0120, R² 0.200 | **missed** |" in page
+    assert "| NCI1 80.1, PROTEINS 75.0 | open: not all run |" in page
+    assert "0.0120 (1 × 10)" in appendix
+    assert "80.1 ± 1.0" in appendix
+
+
 def test_how_numbers_look():
     assert [written(v) for v in (0.00042345, 1.234, 171.2, -0.5, 0)] == [
         "0.000423", "1.23", "171", "−0.500", "0",
