@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..described import counted, shown_number
+from ..graphs.symmetry import Hashes, mixed
 from .graph_set import GraphSet, Ints, Target
 from .splits import smiles_of
 
-Hashes = NDArray[np.uint64]
 _MOST_TARGETS = 12
 _MOST_CLASSES = 8
 _ROUNDS = 4
@@ -119,37 +119,29 @@ def graph_hashes(graphs: GraphSet) -> Hashes:
     colours = _row_hashes(graphs.node_features)
     edge_colours = _row_hashes(graphs.edge_features)
     if graphs.weights is not None:
-        edge_colours = _mixed(edge_colours + _row_hashes(graphs.weights[:, None]))
+        edge_colours = mixed(edge_colours + _row_hashes(graphs.weights[:, None]))
     if graphs.positions is not None:
         # Lengths do not change when the molecule is moved or turned; rounded, as files round.
         steps = graphs.positions[source] - graphs.positions[target]
         lengths = np.linalg.norm(steps, axis=1).round(3).astype(np.float32)
-        edge_colours = _mixed(edge_colours + _row_hashes(lengths[:, None]))
+        edge_colours = mixed(edge_colours + _row_hashes(lengths[:, None]))
     for _ in range(_ROUNDS):
         messages = np.zeros((2, len(colours)), dtype=np.uint64)
-        np.add.at(messages[0], target, _mixed(colours[source] ^ edge_colours))
-        np.add.at(messages[1], source, _mixed(colours[target] ^ edge_colours))
-        colours = _mixed(_mixed(_mixed(colours) + messages[0]) + messages[1])
+        np.add.at(messages[0], target, mixed(colours[source] ^ edge_colours))
+        np.add.at(messages[1], source, mixed(colours[target] ^ edge_colours))
+        colours = mixed(mixed(mixed(colours) + messages[0]) + messages[1])
     owner = np.repeat(np.arange(len(graphs)), graphs.sizes)
     total = np.zeros(len(graphs), dtype=np.uint64)
-    np.add.at(total, owner, _mixed(colours))
-    return _mixed(total + graphs.sizes.astype(np.uint64))
+    np.add.at(total, owner, mixed(colours))
+    return mixed(total + graphs.sizes.astype(np.uint64))
 
 
 def _row_hashes(values: NDArray[np.float32]) -> Hashes:
     hashes = np.zeros(len(values), dtype=np.uint64)
     for column in values.T:
         bits = (column + np.float32(0)).view(np.uint32)  # -0 and 0 are one number
-        hashes = _mixed(hashes + bits.astype(np.uint64) + np.uint64(1))
+        hashes = mixed(hashes + bits.astype(np.uint64) + np.uint64(1))
     return hashes
-
-
-def _mixed(values: Hashes) -> Hashes:
-    """The finaliser of splitmix64: every bit of the input changes every bit of the result."""
-    z = values + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)), dtype=np.uint64)
 
 
 def _targets(graphs: GraphSet) -> Iterator[str]:

@@ -76,12 +76,12 @@ def _kinds(pairs: npt.NDArray[np.generic]) -> Hashes:
     if n == 0:
         return np.zeros((g, 0, 0), dtype=np.uint64)
     numbers = np.unique(both, axis=0, return_inverse=True)[1].reshape(g, n, n)
-    return _mixed(2 * numbers.astype(np.uint64) + np.eye(n, dtype=np.uint64))
+    return mixed(2 * numbers.astype(np.uint64) + np.eye(n, dtype=np.uint64))
 
 
 def _individualised(kinds: Hashes, colours: Hashes, vertex: int) -> Hashes:
     """`[n]` refined colours with a colour of its own for one vertex."""
-    colours = _mixed(colours)  # so that no two vertices that were singled out share a colour
+    colours = mixed(colours)  # so that no two vertices that were singled out share a colour
     colours[vertex] += np.uint64(1)
     return _refined(kinds, colours)
 
@@ -90,19 +90,19 @@ def _refined(kinds: Hashes, colours: Hashes) -> Hashes:
     """`[n]` colours split by the pairs their vertices are in, until nothing splits."""
     count = len(np.unique(colours))
     while True:
-        split = _mixed(colours + _mixed(kinds @ _mixed(colours)))
+        split = mixed(colours + mixed(kinds @ mixed(colours)))
         refined = len(np.unique(split))
         if refined <= count:
             return colours
         colours, count = split, refined
 
 
-def _mixed(values: Hashes) -> Hashes:
-    """Each number as another that looks random (splitmix64)."""
+def mixed(values: Hashes) -> Hashes:
+    """Each number as another that looks random (splitmix64): every bit of it changes every bit."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Hashes = (values ^ (values >> np.uint64(31))) + np.uint64(0x9E3779B97F4A7C15)
-    return mixed
+    random: Hashes = (values ^ (values >> np.uint64(31))) + np.uint64(0x9E3779B97F4A7C15)
+    return random
 
 
 def _swap(kinds: Hashes, a: int, b: int) -> Ints | None:
