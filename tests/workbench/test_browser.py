@@ -288,6 +288,13 @@ def test_ten_pages_stay_responsive_while_others_compute(opened):
         other.close()
 
 
+def test_a_phone_shows_the_whole_width(opened):
+    page = opened(f"language=L3{quote('Σ')}&g={quote('rook 4×4')}&h=Shrikhande+graph")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_selector(".sentence .counted")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_keyboard_and_screen_readers_have_what_they_need(opened):
     page = opened()
     unnamed = page.evaluate(
