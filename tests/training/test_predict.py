@@ -516,3 +516,30 @@ def kill_an_actor() -> int:
     (actor,) = actors
     actor.kill()
     return actor.pid
+
+
+@pytest.mark.parametrize("hydrogens", [False, True])
+def test_molecules_come_with_hydrogens_as_those_trained_on(tmp_path: Path, hydrogens: bool) -> None:
+    """A run on an SDF reads SMILES, and SDF of the other kind, as the file it learned from."""
+    for name, whole in (("bare", False), ("whole", True)):
+        with Chem.SDWriter(str(tmp_path / f"{name}.sdf")) as file:
+            for text in SMILES[:10]:
+                molecule = Chem.MolFromSmiles(text)
+                molecule.SetProp("y", str(len(text)))
+                file.write(Chem.AddHs(molecule) if whole else molecule)
+    config = small_config(
+        dataset=str(tmp_path / f"{'whole' if hydrogens else 'bare'}.sdf"),
+        options={}, target=("y",), split="random", grammar="GNNML1", epochs=1,
+    )  # fmt: skip
+    with no_pictures():
+        train_config(config, tmp_path / "run")
+    run = Run(tmp_path / "run", "cpu")
+    (tmp_path / "new.csv").write_text("smiles\n" + "\n".join(SMILES[:10]) + "\n")
+    sources: list[Any] = [
+        SMILES[:10],
+        *(tmp_path / f for f in ("new.csv", "bare.sdf", "whole.sdf")),
+    ]
+    first, *others = (run.predict(source).values for source in sources)
+    for values in others:
+        assert values == pytest.approx(first, rel=1e-5, nan_ok=True)
+    assert run.read(SMILES[:1]).sizes.tolist() == [6 if hydrogens else 2]  # methanol

@@ -296,12 +296,6 @@ class Run:
         inherited = {name: options[name] for name in INHERITED_OPTIONS if name in options}
         return {**inherited, **self.trained_on.preprocessing.reading}
 
-    @property
-    def _trained_on_smiles(self) -> bool:
-        """Whether the features are those of SMILES, so that files are to have them too."""
-        source = self.trained_on.source
-        return source.get("format") == "smiles" or "hydrogens" in source
-
     def _reading(
         self, source: str | Path, options: Mapping[str, Any] | None, targets: bool
     ) -> dict[str, Any]:
@@ -311,7 +305,8 @@ class Run:
             carried = dict(self.config.options)  # a data set by name: its own options hold
         elif holds_molecule_files(Path(source)):
             carried = {name: value for name, value in carried.items() if name != "smiles"}
-            if self._trained_on_smiles:
+            trained = self.trained_on.source
+            if trained.get("format") == "smiles" or "hydrogens" in trained:
                 carried = {"hydrogens": False, **carried}
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
         return {"target": wanted, **carried, **(options or {})}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -357,6 +357,15 @@ def molecule_of(graphs: GraphSet, number: int) -> Molecule:
         return editable.GetMol()
 
 
+def _hydrogens_are_nodes(graphs: GraphSet) -> bool | None:
+    """Whether all hydrogens of all molecules are nodes, or none of them; None if some."""
+    names = graphs.node_names
+    hydrogen, on_atoms = (graphs.node_features[:, names.index(n)] for n in ("H", "hydrogens"))
+    if not hydrogen.any():
+        return False
+    return True if on_atoms[hydrogen == 0].sum() == hydrogen.sum() else None
+
+
 def fragment_notes(count: int, largest: bool) -> list[str]:
     """A note if some molecules, `count` of them, have several fragments."""
     if not count:
@@ -447,7 +456,10 @@ class MoleculeFile:
             **labels.pop("source"),
         }
         name = options.set_name(table.name)
-        return parsed.graph_set(options, source, name=name, notes=notes, **labels)
+        graphs = parsed.graph_set(options, source, name=name, notes=notes, **labels)
+        if source["format"] == "smiles" or (whole := _hydrogens_are_nodes(graphs)) is None:
+            return graphs
+        return replace(graphs, source={**graphs.source, "hydrogens": whole})
 
 
 def read_smiles_list(texts: Sequence[str], options: Options) -> GraphSet:
