@@ -2,11 +2,13 @@
 
 import pytest
 
+from g2n2.errors import GrammarError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar, Rule
 from g2n2.language.evaluation import evaluate
 from g2n2.power.separation import separate
-from g2n2.power.witnesses import between, needed
+from g2n2.power.witnesses import WordProbe, all_graphs, between, needed, witness
+from g2n2.power.wl_tests import ONE_WL, THREE_WL
 
 R_G_L3 = find_grammar("r-G_L3")
 
@@ -49,3 +51,24 @@ def test_between_with_a_grammar_without_sentences_and_with_one_that_counts_nodes
     assert between(nodes, silent).to_json()["graphs"] == ["@", "A?"]
     assert between(constant, silent) is None
     assert between(nodes, R_G_L3) is None
+
+
+def test_what_a_test_does_not_merge_is_not_probed():
+    class Unasked(WordProbe):
+        def classes(self, pool):
+            raise AssertionError("there is nothing to tell apart")
+
+    probe = Unasked(find_grammar("r-G_L1"))
+    small = all_graphs(5)
+    assert not small.merged(small.wl(THREE_WL))
+    assert witness(probe, small, small.wl(THREE_WL), "3-WL", more=True) is None
+    six = all_graphs(6)
+    assert six.merged(six.wl(ONE_WL))
+    with pytest.raises(AssertionError, match="nothing to tell apart"):
+        witness(probe, six, six.wl(ONE_WL), "1-WL", more=True)
+
+
+def test_a_grammar_without_exact_values_is_refused_before_any_pair():
+    function = Rule.parse("M → f(M)")  # without it all pairs that are tried are told apart
+    with pytest.raises(GrammarError, match="no exact value"):
+        needed(Grammar.of([*R_G_L3.all_rules, function]), function)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import G2N2Error
 from ..grammars.grammar import Grammar, Rule
+from ..grammars.layered_grammar import LayeredGrammar
 from ..graphs import Adjacency, is_simple, parse_graph6, to_graph6
 from ..graphs.families import rook_graph, shrikhande_graph
 from ..graphs.names import graph_name, graph_text, pair_text
@@ -146,12 +147,16 @@ def _first(
     pairs: Iterable[tuple[Adjacency, Adjacency]],
     directed: bool = False,
 ) -> Witness | None:
+    if stronger.sentence_rules:
+        LayeredGrammar.of(stronger)  # what has no exact value is refused before any pair
     for g, h in pairs:
+        if weaker is not None:
+            without = separate(weaker, g, h, directed=directed, max_size=0)
+            if without.verdict != "same":
+                continue
         layers = MARKED_LAYERS if stronger.marked else LAYERS
         separation = separate(stronger, g, h, directed=directed, layers=layers)
-        if not separation.different:
-            continue
-        if weaker is None or separate(weaker, g, h, directed=directed).verdict == "same":
+        if separation.different:
             return Witness(g, h, separation)
     return None
 
@@ -161,12 +166,13 @@ def _small_pairs(
 ) -> Iterator[tuple[Adjacency, Adjacency]]:
     """Pairs the weaker grammar seems to merge and the stronger one splits, smallest first."""
     pool = all_graphs(7)
-    fine = probe_graphs(stronger, pool.graphs).graph_colours.tolist()
-    coarse = [0] * len(fine)
+    coarse = [0] * len(pool.graphs)
     if weaker is not None:
         coarse = probe_graphs(weaker, pool.graphs).graph_colours.tolist()
-    for i, j in pool.split(coarse, fine):
-        yield pool.graphs[i], pool.graphs[j]
+    if pool.merged(coarse):
+        fine = probe_graphs(stronger, pool.graphs).graph_colours.tolist()
+        for i, j in pool.split(coarse, fine):
+            yield pool.graphs[i], pool.graphs[j]
 
 
 def _digraph(arcs: tuple[tuple[int, int], ...]) -> Adjacency:
@@ -201,6 +207,13 @@ class Pool:
 
     def wl(self, test: WLTest) -> Classes:
         return _wl_classes(self, test)
+
+    def merged(self, classes: Classes) -> bool:
+        """Whether some pair is one class."""
+        if self.pairs is not None:
+            return not all(_separated(pair, classes) for pair in self.pairs)
+        kinds = {(len(graph), int(c)) for graph, c in zip(self.graphs, classes, strict=True)}
+        return len(kinds) < len(self.graphs)
 
     def split(self, coarse: Classes, fine: Classes) -> Iterator[Pair]:
         """Pairs that are one class of the first and two of the second."""
@@ -359,6 +372,8 @@ def witness(
 
     `other` are the classes of the other, `name` what it is called. Gives a sentence, and JSON.
     """
+    if more and not pool.merged(other):
+        return None  # as for 3-WL among small graphs
     classes = probe.classes(pool)
     if classes is None:
         return None
