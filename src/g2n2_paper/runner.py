@@ -3,7 +3,7 @@
 A cell is one entry (or row) of a table, for one seed. Its unfinished work lies in a folder named
 after the cell and its settings, so that a stopped or killed call is continued by the same command:
 training runs resume from their checkpoints, folds and pairs that were finished are read back.
-Where there are fewer cells than processes, several share the parts of a cell.
+Where there are few cells for the processes, several share the parts of a cell.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from math import ceil
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -215,7 +216,7 @@ def _run_parallel(
 ) -> None:
     threads = max(1, (os.cpu_count() or 1) // jobs)
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (threads,))
-    shares = {cell: min(cell.parts, max(1, jobs // len(cells))) for cell in cells}
+    shares = {cell: shares_of(cell.parts, len(cells), jobs) for cell in cells}
     futures: dict[Future[tuple[State, str]], Cell] = {}
 
     def submit(cell: Cell, index: int = 0, count: int = 1) -> None:
@@ -250,6 +251,11 @@ def _run_parallel(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def shares_of(parts: int, cells: int, jobs: int) -> int:
+    """Into how many shares a cell is cut: about two for each process, of all cells together."""
+    return max(1, min(parts, jobs, ceil(2 * jobs / cells)))
 
 
 def _start_worker(threads: int) -> None:

@@ -26,6 +26,7 @@ from g2n2_paper.runner import (
     choose,
     run_cells,
     run_share,
+    shares_of,
 )
 
 
@@ -210,6 +211,14 @@ def test_processes_share_the_cells_of_a_question(job):
     assert scores["low: polynomial of D − A, test R²"] > 0.99
 
 
+@pytest.mark.parametrize(
+    ("parts", "cells", "jobs", "shares"),
+    [(400, 1, 3, 3), (10, 12, 8, 2), (10, 30, 4, 1), (1, 2, 8, 1), (3, 1, 8, 3)],
+)
+def test_few_cells_are_cut_into_shares(parts, cells, jobs, shares):
+    assert shares_of(parts, cells, jobs) == shares
+
+
 def test_a_share_computes_its_own_parts_and_ends(tmp_path):
     computed = []
 
@@ -276,5 +285,5 @@ def test_ctrl_c_keeps_the_work_and_the_same_command_ends_it(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     record = CellRecord.read(tmp_path / "results" / "q3" / "MUTAG-G2N2.s0.json")
-    assert json.loads(kept["whole-1.json"]) == record.detail["test curves"][0]
+    assert json.loads(kept["whole-1.json"])["curve"] == record.detail["test curves"][0]
     assert len(record.detail["nested"]) == 2
