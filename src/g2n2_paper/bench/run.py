@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -343,11 +343,16 @@ def _source(case: Case, cache: Path | None) -> str:
 
 def real_molecules(count: int, cache: Path, seed: int = 0) -> GraphSet:
     """Random molecules of QM9, with one target of mean 0 and deviation 1."""
-    everything = load_qm9(track="distance", targets="r2", cache=cache, progress=False)
+    everything = _qm9(cache)
     draw = np.random.default_rng(seed)
     chosen = everything.select(draw.choice(len(everything), count, replace=count > len(everything)))
     targets = (chosen.targets - everything.targets.mean()) / everything.targets.std()
     return replace(chosen, targets=targets)
+
+
+@lru_cache(maxsize=1)
+def _qm9(cache: Path) -> GraphSet:
+    return load_qm9(track="distance", targets="r2", cache=cache, progress=False)
 
 
 def sized_graphs(shape: str, count: int, nodes: int) -> GraphSet:
