@@ -278,7 +278,7 @@ class Chosen:
     def sized_note(self, weights: Callable[[Grammar], int]) -> str:
         """The note, with how many weights the networks of both grammars have.
 
-        The exhaustive grammar has no network where words leave its marks.
+        With marks the exhaustive grammar may have no network with the same options.
         """
         if self.other is None or self.other.scope:
             return self.note

@@ -118,6 +118,22 @@ def test_activation_memory_is_what_autograd_keeps(grammar, preset):
     assert NetworkCost(module.plan, 2, 16).activation_bytes() == pytest.approx(kept, rel=0.12)
 
 
+@pytest.mark.parametrize("preset", ["paper", "modern"])
+def test_costs_where_copies_meet_are_those_of_pytorch(preset):
+    """Products, weights and what autograd keeps; a copy more is as much work again."""
+    options = {"width": 24, "layers": 2, "preset": preset, "backend": "reference"}
+    module = GrammarGNN("L3Σ (full)", 5, 3, **options).train()
+    cost = NetworkCost(module.plan, 2, 8)
+    assert cost.weights == module.parameter_count
+    inputs = tensors(module, 2, 8)
+    with FlopCounterMode(display=False) as counter:
+        module.network(*inputs)
+    assert 0.97 < counter.get_total_flops() / cost.total.flops <= 1
+    assert cost.activation_bytes() == pytest.approx(kept_by_autograd(module, inputs), rel=0.12)
+    drawn = replace(module.plan, marks=replace(module.plan.marks, chosen=4))
+    assert 0.5 < NetworkCost(drawn, 2, 8).total.flops / cost.total.flops < 0.65
+
+
 def test_every_cheaper_op_is_costed_as_it_is_computed():
     """A body with an op of its own either costs what its operations cost or is listed."""
     as_written = {"V_c1ᵀ", "1V_cᵀ"}

@@ -85,6 +85,21 @@ def check(body: Term, compute: lowering.Lowered | None = None, seed: int = 0) ->
             assert not away.any(), f"{body} writes into the padding"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "V_c → Σv. v",
+        "M → Σv. A⊙((Av)(Av)ᵀ)⊙(A·diag(Av)·A)",
+        "M → Σv. diag(v)MM",
+        "V_c → A(Σv. diag(v)V_c)",
+        "S → Σu. Σv. (uᵀMv)(uᵀMv)",
+    ],
+)
+def test_sums_over_marks_without_variables_inside(text: str) -> None:
+    """A node of padding is no mark, and both marks of a sum in a sum run over all nodes."""
+    check(Rule.parse(text).body)
+
+
 TYPED = [
     (op.name, sorts)
     for op in OPERATIONS.values()

@@ -169,6 +169,22 @@ TESTS = [
 ]
 
 
+FULL = (
+    "V_c → MV_c | 1 | Σv. V_c′ ; M → M⊙M | MM | diag(V_c) | A | Σv. M′ | Σv. V_c′V_c′ᵀ | I ; "
+    "V_c′ → M′V_c′ | v | V_c | 1 | Av ; "
+    "M′ → M′⊙M′ | M′M′ | diag(V_c′) | M | A | I | diag(v) | diag(Av)"
+)
+REDUCED = (
+    "V → Σv. V′ ; M → Σv. M′ | Σv. V′V′ᵀ ; V′ → M′V′ | v | V ; "
+    "M′ → M′⊙M′ | M′M′ | diag(V′) | A | M ; S → 1ᵀV"
+)
+TESTS += [
+    ("L3Σ (full)", {"readout": "grammar"}, f"{FULL} ; S → 1ᵀV_c"),
+    ("L3Σ (full)", {}, f"{FULL} ; S → 1ᵀV_c | Tr(M) | 1ᵀ(M⊙J)1"),
+    (REDUCED, {"readout": "grammar"}, f"{REDUCED} ; V′ → Av ; M′ → I | diag(v) | diag(Av)"),
+]
+
+
 @pytest.mark.parametrize(("grammar", "options", "expected"), TESTS)
 def test_the_grammar_of_the_test(grammar, options, expected):
     assert plan(grammar, **options).test_grammar() == Grammar.parse(expected)
@@ -209,6 +225,9 @@ EXCEPTIONS = [
         ["which no norm follows", "leaves the multiples"],
     ),
     ("r-G_L3Σ", {"preset": "modern", "pair_norm": "graph"}, ["of a marked copy", "divided by √n"]),
+    ("L3Σ (full)", {"preset": "modern"}, []),
+    ("L3Σ (full)", {"preset": "modern", "pair_norm": "graph"}, ["of a marked copy"]),
+    ("V → AV | 1 | Σv. V′ ; V′ → AV′ | v ; S′ → V′ᵀV′ ; S → Σv. S′", {}, ["read out after it"]),
     ("r-G_L3", {"preset": "paper", "task": "node"}, ["outputs for nodes"]),
     ("r-G_L3", {"preset": "modern", "node_features": 3}, ["are normalised before the first layer"]),
     (
@@ -244,3 +263,22 @@ def test_what_is_free_follows_the_meaning_of_an_operation() -> None:
     for signature, free in (("ab,ab->ab", True), ("ab,bc->ac", False), ("ab,ab->ab", True)):
         with registered(Operation("op", "op", signature)):
             assert free_functions(Grammar.parse(text), M).products is free
+
+
+def test_memories_nobody_reads_are_left_out_of_the_last_layer():
+    made = plan("L3Σ (full)", layers=2)
+    assert [str(u.sort.variable) for u in made.layers[0].updates] == ["M", "V_c", "M′", "V_c′"]
+    assert [str(u.sort.variable) for u in made.layers[1].updates] == ["M", "V_c"]
+    assert made.shown_layer == 0
+    read = plan("V → AV | 1 | Σv. V′ ; V′ → AV′ | v ; S → Σv. V′ᵀV′ | 1ᵀV", layers=2)
+    assert [str(u.sort.variable) for u in read.layers[1].updates] == ["V_c", "V_c′"]
+
+
+def test_each_scope_starts_with_its_own_words_and_the_inner_one_with_what_it_lifts():
+    made = plan("V → MV | 1 | Σv. V′ ; M → A ; V′ → M′V′ | v ; M′ → M | diag(V′) ; S → 1ᵀV")
+    outside, inside = made.scoped.outside, made.scoped.inside
+    assert (outside.matrix, outside.column) == (("A",), ("1",))
+    assert (inside.matrix, inside.column) == (("I", "A"), ())
+    assert made.inputs.unmarked.matrix == ("A", "I")
+    assert made.inputs.unmarked.places(inside) == {M: [0, 1]}
+    assert made.inputs.unmarked.places(outside) == {M: [0], V: [0]}

@@ -31,7 +31,7 @@ CASES = [
     for grammar in GRAMMARS
     for preset in PRESETS
     if not unsupported(UNMARKED[grammar], preset)
-]
+] + [("L3Σ (full)", "paper"), ("L3Σ (full)", "modern")]
 
 
 class Rectangle(NamedTuple):
@@ -179,7 +179,7 @@ def test_a_layer_that_is_not_there():
         layer_svg(plan, 3)
 
 
-FEW = [case for case in CASES if case[0] in ("r-G_L3", "G_L3", "GNNML1", "PPGN")]
+FEW = [case for case in CASES if case[0] in ("r-G_L3", "G_L3", "GNNML1", "PPGN", "L3Σ (full)")]
 
 
 @pytest.mark.parametrize("task", ["graph", "node", "edge"])

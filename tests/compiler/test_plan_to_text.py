@@ -85,6 +85,21 @@ def test_lines_cost_what_a_network_with_marks_costs(options):
     assert "copies of a graph" in plan_text(plan)
 
 
+def test_lines_where_copies_meet():
+    plan = plan_network(find_grammar("L3Σ (full)"), preset="modern", layers=2, width=8)
+    cost = NetworkCost(plan, 5, 11)
+    for rows, (name, total) in zip(plan_rows(cost), cost.parts.items(), strict=True):
+        assert rows[0].part == name
+        assert sum((row.cost for row in rows), Cost()) == total
+    text = plan_text(plan, 5, 11)
+    assert "in C′ and H′ the first N counts marked copies" in text
+    assert "C′⁰ = I ‖ A ‖ diag(v) ‖ diag(Av)" in text
+    assert "marks       11 copies of a graph; " in text
+    line = next(line for line in text.splitlines() if "V_c → Σv. V_c′" in line)
+    assert "[B, N, N, 8→8]" in line
+    assert "[B, N, 8] " in line
+
+
 def test_text_says_it_in_words():
     text = plan_text(g2n2(), 32, 29)
     first, legend, *_ = text.splitlines()

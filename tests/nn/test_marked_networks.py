@@ -15,6 +15,7 @@ from g2n2.testing import assert_padding_invariant, assert_permutation_equivarian
 
 ROOK, SHRIKHANDE = (nx.from_numpy_array(g) for g in (rook_graph(4), shrikhande_graph()))
 MARKED = ("r-G_L3Σ", "r-G_L1Σ", "r-G_L1ΣΣ")
+FULL = "L3Σ (full)"
 
 
 def network(grammar: str, **options: object) -> GrammarGNN:
@@ -138,8 +139,11 @@ def test_memories_of_a_network_with_marks_are_refused() -> None:
         ("r-G_L3", {"trunk": 1}, "has no marks"),
         ("r-G_L3Σ", {"trunk": -1}, "0 to"),
         ("r-G_L3Σ", {"task": "node"}, "not for each node"),
-        ("V′ → AV′ | 1 | v ; V → AV | 1 | Σv. V′ ; S → 1ᵀV", {}, "V_c → AV_c stands outside"),
-        ("V′ → AV′ | diag(v)V′ | 1", {}, "names the mark v beside a variable"),
+        (FULL, {"trunk": 1}, "leave trunk out"),
+        (FULL, {"marks": "orbits"}, "their entries are permuted"),
+        (FULL, {"marks": "heavy"}, "marks on leaves would be missing"),
+        ("V″ → AV″ | u | V′ ; V′ → Σv. V″ | u ; S → Σu. 1ᵀV′", {}, "networks have one mark"),
+        ("V′ → AV′ | v ; V → A(Σv. V′) | 1 ; S → 1ᵀV", {}, "give the sum a rule of its own"),
     ],
 )
 def test_what_networks_cannot_do_is_said(
@@ -157,7 +161,7 @@ def test_a_run_with_marks_reads_edge_features_and_names_its_fragment() -> None:
     assert not takes_edges(RunConfig("x.csv", grammar="r-G_L1Σ"))
     chosen, other = with_chosen_rules(RunConfig("x.csv", grammar="L1Σ"), exhaustive=False)
     assert "V_c′ → AV_c′" in " ".join(chosen.rules)
-    assert other is None, "the exhaustive grammar has no network to compare with"
+    assert other is None, "the exhaustive grammar may have no network with the same options"
 
 
 def test_sums_over_marks_start_with_what_copies_are_read_out_to() -> None:

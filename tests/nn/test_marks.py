@@ -12,7 +12,7 @@ from g2n2 import GraphBatch
 from g2n2.compiler.marks import check_marks
 from g2n2.errors import G2N2Warning, LoweringError
 from g2n2.grammars.catalogue import find_grammar
-from g2n2.nn.marks import MarkedCopies, Marks, PaddedGraphs
+from g2n2.nn.marks import MarkedCopies, Marks, PaddedGraphs, rows_summed
 
 
 def copies(marks: Marks, batch: GraphBatch, training: bool = False) -> MarkedCopies:
@@ -87,3 +87,12 @@ def test_other_choices_are_refused(marks: object) -> None:
     with pytest.raises(LoweringError, match="all, orbits, heavy") as refused:
         check_marks(marks, find_grammar("r-G_L3Σ"))
     assert ("Shrikhande" in str(refused.value)) == (marks == "colours")
+
+
+def test_sums_of_rows_have_the_gradients_of_sums() -> None:
+    rows = torch.randn(5, 2, 3, dtype=torch.float64, requires_grad=True)
+    index = torch.tensor([0, 0, 2, 1, 2])
+    expected = torch.zeros(3, 2, 3, dtype=torch.float64).index_add(0, index, rows)
+    torch.testing.assert_close(rows_summed(rows, index, 3), expected)
+    assert torch.autograd.gradcheck(lambda x: rows_summed(x, index, 3) ** 2, rows)
+    assert torch.autograd.gradgradcheck(lambda x: rows_summed(x, index, 3) ** 2, rows)

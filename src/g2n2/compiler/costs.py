@@ -9,7 +9,7 @@ from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.signatures import Contraction
 from ..language.sorts import Sort
-from ..language.terms import Apply, Term, holes
+from ..language.terms import Apply, MarkSum, Term, holes
 from .plan import Linear, MemoryUpdate, NetworkPlan, RuleStep
 from .readout_plan import PARTS
 
@@ -51,7 +51,7 @@ class NetworkCost:
             parts = {"inputs": self.trunk.inputs(), **self.trunk._layers("trunk")}
         parts["inputs" if self.trunk is None else "marked copies"] = self.inputs()
         parts |= {**self._layers("layer"), "read-out": self.readout()}
-        if self.plan.marks:
+        if self.plan.marks and not self.plan.scoped:
             parts["marks"] = self.marks()
         return parts | {"decision": self.decision()}
 
@@ -63,9 +63,10 @@ class NetworkCost:
 
     @property
     def graphs(self) -> int:
-        """Graphs the layers compute on: with marks, the copies."""
+        """Graphs the layers compute on: with marks the copies, unless those meet."""
         marks = self.plan.marks
-        return self.batch * self.copies ** len(marks.names) if marks else self.batch
+        pooled = marks is not None and not self.plan.scoped
+        return self.batch * self.copies ** len(marks.names) if marks and pooled else self.batch
 
     @property
     def copies(self) -> int:
@@ -128,9 +129,14 @@ class NetworkCost:
         return total
 
     def rule(self, step: RuleStep) -> Cost:
-        """All occurrences of a rule in one layer."""
-        each, body = step.copies * self.graphs, step.rule.body
-        return Cost(0, each * rule_flops(body, self.nodes), each * kept(body, self.nodes))
+        """All occurrences of a rule in one layer; what is summed over a mark, on every copy."""
+        body, scope = step.rule.body, step.rule.head.scope
+        each = step.copies * self.graphs * int(self.copies**scope)
+        if not isinstance(body, MarkSum):
+            return Cost(0, each * rule_flops(body, self.nodes), each * kept(body, self.nodes))
+        work = rule_flops(body.body, self.nodes) + entries(body.sort, self.nodes)
+        each *= self.copies
+        return Cost(0, each * work, each * kept(body.body, self.nodes))
 
     def mixer(self, update: MemoryUpdate) -> Cost:
         """The concatenation and the MLP, or the released code's bilinear map."""
@@ -185,7 +191,7 @@ class NetworkCost:
         return _rows(self._entries(sort), linear, kept)
 
     def _entries(self, sort: Sort) -> int:
-        return self.graphs * entries(sort, self.nodes)
+        return self.graphs * int(self.copies**sort.scope) * entries(sort, self.nodes)
 
 
 def _rows(rows: int, linear: Linear, kept: bool = True) -> Cost:
@@ -201,6 +207,8 @@ def entries(sort: Sort, nodes: int) -> int:
 
 def rule_flops(body: Term, nodes: int) -> int:
     """Work of one occurrence of a rule for one graph, as its operations are written."""
+    if isinstance(body, MarkSum):
+        return nodes * (rule_flops(body.body, nodes) + entries(body.sort, nodes))
     if not isinstance(body, Apply):
         return 0
     if to_text(body, powers=False) in VECTOR_WORK:
@@ -219,6 +227,8 @@ def kept(body: Term, nodes: int) -> int:
     A product with a constant keeps nothing, nor do transpose, diag and sums. An operation of
     several operands keeps what it multiplies on the way.
     """
+    if isinstance(body, MarkSum):
+        return nodes * kept(body.body, nodes)
     if not isinstance(body, Apply):
         return 0
     if to_text(body, powers=False) == "diag(V_c)V_c":

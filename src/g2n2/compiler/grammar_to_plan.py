@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
 from typing import NamedTuple
 
 from ..errors import GrammarError, LoweringError
 from ..grammars.free_functions import free_functions
 from ..grammars.grammar import Grammar
-from ..grammars.rules import Rule, is_linear, mentions
+from ..grammars.rules import Rule, crosses, is_linear, mentions
 from ..language.operations import OPERATIONS
 from ..language.sorts import M, R, S, Sort, V
 from ..language.terms import DISTANCES, MARKS, leaves, operators
 from ..validation import MOST_LAYERS, MOST_WIDTH
-from .inputs import plan_inputs
-from .marks import MarkPlan, Marks, check_marks, check_trunk, has_function_between, inside
+from .inputs import plan_inputs, plan_scoped_inputs
+from .marks import (
+    MarkPlan,
+    Marks,
+    by_scope,
+    check_marks,
+    check_meeting,
+    check_trunk,
+    copies_meet,
+    has_function_between,
+    inside,
+)
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
 from .presets import Preset, find_preset, with_pair_norm
 from .readout_plan import Task, plan_readout, readout_options
@@ -64,23 +75,37 @@ def plan_network(
     _check_count("edge_features", edge_features, 0)
     _check_count("out", out, 1)
     _check_count("layers", layers, 1, MOST_LAYERS)
-    if reasons := unsupported(grammar, chosen, supports):
-        name = grammar.name or "this grammar"
+    name = grammar.name or "this grammar"
+    if reasons := unsupported(grammar, chosen, supports, marks):
         raise LoweringError(f"{name} cannot be compiled:\n  " + "\n  ".join(reasons))
-    whole, grammar = grammar, inside(grammar)
+    only_free = functions == "free"
+    features = node_features, edge_features, directed, only_free
+    whole, scoped = grammar, None
+    if copies_meet(grammar):
+        if trunk:
+            raise LoweringError(
+                f"the copies of {name} meet in every layer, and the graph has memories of its own "
+                "there: leave trunk out, or take a grammar that sums at the end, such as r-G_L3Σ"
+            )
+        scopes = by_scope(grammar)
+        inputs, scoped = plan_scoped_inputs(grammar, chosen, *features)
+        given = dict(scoped.outside.widths)
+        inner = scoped.inside.widths
+        given |= {s.within(1): inner[s] + w for s, w in inputs.marked.widths.items()}
+    else:
+        grammar = inside(grammar)
+        scopes = (grammar,)
+        inputs = plan_inputs(grammar, chosen, *features, whole.marks)
+        given = dict(inputs.widths)
     mode, pooling = readout_options(readout, pooling)
     mode = mode or chosen.readout
-    mixing = _mixing(grammar, chosen, functions, pair_bias)
-    only_free = functions == "free"
-    inputs = plan_inputs(
-        grammar, chosen, node_features, edge_features, directed, only_free, whole.marks
-    )
+    mixing = _mixing(scopes, chosen, functions, pair_bias)
     target = _widths(grammar, width)
     scalars = target[S] if _has_memory(grammar, S) else target.pop(S, 1)
     planner = _LayerPlanner(grammar, chosen, mixing, target)
     first: Embeddings = ()
     before: tuple[LayerPlan, ...] = ()
-    widths = dict(inputs.widths)
+    widths = given
     if trunk:
         first, before, widths = planner.stack(inputs.unmarked.widths, trunk)
         widths = {sort: width + inputs.marked.widths[sort] for sort, width in widths.items()}
@@ -89,10 +114,18 @@ def plan_network(
     if mode == "grammar":
         _refuse_unreadable(grammar, widths, task, context)
     steps = planner.sentences(widths, scalars)
+    widths = {sort: channels for sort, channels in widths.items() if not sort.scope}
     final = plan_readout(widths, task, chosen, pooling, maps, out, context, mode, steps)
     plan = NetworkPlan(whole, chosen, inputs, embeddings, planned, final, only_free)
     if not whole.scope:
         return plan
+    if scoped:
+        read = {hole for step in final.steps for hole in step.rule.holes}
+        *earlier, last = planned
+        kept = tuple(x for x in last.updates if not x.sort.scope or x.sort in read)
+        planned = (*earlier, replace(last, updates=kept))  # nobody reads the others
+        meeting = MarkPlan(whole.marks, (), marks)
+        return replace(plan, layers=planned, marks=meeting, scoped=scoped)
     return _with_marks(plan, MarkPlan(whole.marks, (), marks, first, before), max(target.values()))
 
 
@@ -144,9 +177,9 @@ class _Mixing(NamedTuple):
 
 
 def _mixing(
-    grammar: Grammar, preset: Preset, functions: str, pair_bias: bool | None
+    scopes: Sequence[Grammar], preset: Preset, functions: str, pair_bias: bool | None
 ) -> dict[Sort, _Mixing]:
-    """The kind of MLP each variable's memory gets."""
+    """The kind of MLP each variable's memory gets, the same outside a mark and inside."""
     if functions not in ("mlp", "free"):
         raise LoweringError(f"functions is mlp or free, got {functions!r}")
     if pair_bias is not None and not isinstance(pair_bias, bool):
@@ -163,8 +196,9 @@ def _mixing(
         if functions == "mlp":
             mixing[sort] = _Mixing(True, bias)
         else:
-            free = free_functions(grammar, sort)
-            mixing[sort] = _Mixing(free.mlp, bias and free.mlp and free.bias)
+            free = [free_functions(words, sort) for words in scopes]
+            mlp = all(each.mlp for each in free)
+            mixing[sort] = _Mixing(mlp, bias and mlp and all(each.bias for each in free))
     return mixing
 
 
@@ -198,10 +232,10 @@ class _LayerPlanner:
 
     def layer(self, widths: Mapping[Sort, int]) -> LayerPlan:
         """A layer that reads memories of these widths."""
-        updates = (self._update(sort, widths) for sort in UPDATE_ORDER if sort in self.target)
-        read = {sort: width for sort, width in widths.items() if width and self.mixing[sort].mlp}
+        updates = (self._update(sort, widths) for sort in self.target)
+        read = {s: width for s, width in widths.items() if width and self.mixing[s.plain].mlp}
         if self.preset.pair_norm == "none":
-            read.pop(M, None)
+            read = {sort: width for sort, width in read.items() if sort.plain != M}
         norms = tuple(read.items()) if self.preset.normalised else ()
         return LayerPlan(tuple(filter(None, updates)), norms)
 
@@ -210,19 +244,21 @@ class _LayerPlanner:
         if sort == V and preset.node_update == "bilinear":
             linear = Linear(self.target[M] * width_in, target, bias=True)
             return MemoryUpdate(V, width_in, (), (linear,), "bilinear")
+        rules = [rule for rule in steps_of(self.grammar) if rule.head == sort]
         steps = tuple(
             self._step(rule, widths, target)
-            for rule in steps_of(self.grammar)
-            if rule.head == sort and all(widths[hole] for hole in rule.holes)
+            for rule in sorted(rules, key=crosses)
+            if all(widths[hole] for hole in rule.holes)
         )
         total = width_in + sum(step.copies for step in steps)
         if not total:
             return None
         # The released code doubles the number of blocks and not their true widths: 8e for G²N².
         width = total if preset.copies == "written" else (1 + len(steps)) * width_in
-        hidden = preset.hidden * width if self.mixing[sort].mlp else 0
+        mixing = self.mixing[sort.plain]
+        hidden = preset.hidden * width if mixing.mlp else 0
         sizes = [total, *([hidden] if hidden else []), target]
-        mixer = tuple(Linear(a, b, self.mixing[sort].bias) for a, b in pairwise(sizes))
+        mixer = tuple(Linear(a, b, mixing.bias) for a, b in pairwise(sizes))
         residual = preset.normalised and width_in == target
         return MemoryUpdate(sort, width_in, steps, mixer, residual=residual)
 
@@ -231,7 +267,7 @@ class _LayerPlanner:
         copies = written if self.preset.copies == "written" else read
         selectors = []
         for hole in rule.holes:
-            mlp, bias = self.mixing[hole]
+            mlp, bias = self.mixing[hole.plain]
             mlp = mlp and self.preset.selector == "mlp"
             maps = [Linear(widths[hole], copies, mlp and bias)]
             maps += [Linear(copies, copies, bias)] * mlp
@@ -244,7 +280,7 @@ class _LayerPlanner:
         A rule without variables is a step only where no memory of S starts with it.
         """
         steps = []
-        for rule in self.grammar.sentence_rules:
+        for rule in sorted(self.grammar.sentence_rules, key=crosses):
             if not rule.holes:
                 steps += [RuleStep(rule, 1, ())] * (not widths[S])
             elif all(widths[hole] for hole in rule.holes):
@@ -295,16 +331,21 @@ def _widths(grammar: Grammar, width: int | Mapping[str, int]) -> dict[Sort, int]
     """The channels of each variable's memory; S also where a rule of S needs occurrences."""
     heads = {rule.head for rule in grammar.rules}
     heads |= {S for rule in grammar.readout if rule.holes and not is_linear(rule.body)}
-    sorts = [sort for sort in UPDATE_ORDER if sort in heads]
+    scopes = range(max((sort.scope for sort in heads), default=0) + 1)
+    sorts = [x for x in (s.within(k) for k in scopes for s in UPDATE_ORDER) if x in heads]
     if isinstance(width, Mapping):
-        named = {letter.replace("V_c", "V").replace("V_r", "R"): w for letter, w in width.items()}
-        if unknown := set(named) - {sort.letter for sort in sorts}:
+        shorter = {"V_c": "V", "V_r": "R", "'": "′"}
+        named = {
+            reduce(lambda text, pair: text.replace(*pair), shorter.items(), letter): channels
+            for letter, channels in width.items()
+        }
+        if unknown := set(named) - {x for sort in sorts for x in (sort.letter, sort.plain.letter)}:
             raise LoweringError(
                 f"width names {', '.join(sorted(unknown))}, but the variables are "
                 + ", ".join(sort.variable for sort in sorts)
             )
         rest = max(named.values(), default=64)
-        widths = {sort: named.get(sort.letter, rest) for sort in sorts}
+        widths = {s: named.get(s.letter, named.get(s.plain.letter, rest)) for s in sorts}
     else:
         widths = dict.fromkeys(sorts, width)
     for given in widths.values():
@@ -330,15 +371,15 @@ def _check_count(name: str, value: object, least: int, most: int = 10**6) -> Non
 
 
 def unsupported(
-    grammar: Grammar, preset: str | Preset = "paper", supports: bool = False
+    grammar: Grammar, preset: str | Preset = "paper", supports: bool = False, marks: Marks = "all"
 ) -> list[str]:
     """Everything that keeps a grammar from being compiled, one sentence each; empty if nothing."""
     chosen = find_preset(preset)
     reasons = []
-    try:
+    if not copies_meet(grammar):
         grammar = inside(grammar)
-    except LoweringError as error:
-        return [str(error)]
+    elif reasons := check_meeting(grammar, marks):
+        return reasons
     if not supports:
         for name in undefined_supports(grammar):
             if name == DISTANCES.name:  # given by the positions of the nodes

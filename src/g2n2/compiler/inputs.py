@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..errors import LoweringError
 from ..grammars.free_functions import identity_is_a_word
 from ..grammars.grammar import Grammar
-from ..grammars.rules import mentions
+from ..grammars.rules import Rule, mentions
 from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import IDENTITY, ONE, A, Apply, Term, apply, subterms
+from ..language.terms import IDENTITY, ONE, A, Apply, Hole, Term, apply, subterms
 from .marks import seeds
 from .presets import Preset
 
@@ -61,6 +61,17 @@ class InputPlan:
             self, matrix=matrix, column=column, row=row, scalar=scalar, terms=terms, marks=()
         )
 
+    def places(self, part: InputPlan) -> dict[Sort, list[int]]:
+        """Where the channels of a part of this plan are, by sort; only sorts it has channels of."""
+        places: dict[Sort, list[int]] = {}
+        for sort, names in self.parts.items():
+            end = 0
+            for name in names:
+                start, end = end, end + self._sizes.get(name, 1)
+                if name in part.parts[sort]:
+                    places.setdefault(sort, []).extend(range(start, end))
+        return places
+
     @property
     def parts(self) -> Mapping[Sort, tuple[str, ...]]:
         """The names of the channels of each memory."""
@@ -68,8 +79,70 @@ class InputPlan:
 
     @property
     def widths(self) -> Mapping[Sort, int]:
-        sizes = {"E": self.edge_features, "X": self.node_features, "diag(X)": self.node_features}
+        sizes = self._sizes
         return {s: sum(sizes.get(name, 1) for name in names) for s, names in self.parts.items()}
+
+    @property
+    def _sizes(self) -> Mapping[str, int]:
+        """Channels of the features; every other name is one channel."""
+        return {"E": self.edge_features, "X": self.node_features, "diag(X)": self.node_features}
+
+
+@dataclass(frozen=True)
+class ScopedInputs:
+    """Which inputs the memories outside a mark start with, and which those inside, where they meet.
+
+    Features are in both, where both have variables for them.
+    """
+
+    outside: InputPlan
+    inside: InputPlan  # without the channels that a mark decides
+
+
+def plan_scoped_inputs(
+    grammar: Grammar,
+    preset: Preset,
+    node_features: int,
+    edge_features: int,
+    directed: bool,
+    only_words: bool,
+) -> tuple[InputPlan, ScopedInputs]:
+    """All inputs of a grammar whose copies meet, and which of them each scope starts with.
+
+    A rule V′ → V lets V′ start with the terminals of V too.
+    """
+    scopes = [[r.plain for r in grammar.rules if r.head.scope == scope] for scope in (0, 1)]
+    nowhere = not any(rule.head == M for rules in scopes for rule in rules)
+
+    def planned(rules: Sequence[Rule], marks: tuple[str, ...] = ()) -> InputPlan:
+        here = nowhere or any(rule.head == M for rule in rules)
+        words = replace(grammar, rules=tuple(dict.fromkeys(rules)), readout=grammar.sentence_rules)
+        edges = edge_features if here else 0
+        return plan_inputs(
+            words, preset, node_features, edges, directed and here, only_words, marks
+        )
+
+    outside = planned(scopes[0])
+    lifts = {rule.head.plain for rule in grammar.rules if isinstance(rule.body, Hole)}
+    terms = dict(outside.terms)
+    lifted = [
+        Rule(sort, terms[name])
+        for sort, names in outside.parts.items()
+        for name in names
+        if sort in lifts and name in terms
+    ]
+    inside = planned([*scopes[1], *lifted], grammar.marks)
+    every = replace(
+        inside,
+        matrix=tuple(dict.fromkeys(outside.matrix + inside.matrix)),
+        column=tuple(dict.fromkeys(outside.column + inside.column)),
+        row=tuple(dict.fromkeys(outside.row + inside.row)),
+        scalar=tuple(dict.fromkeys(outside.scalar + inside.scalar)),
+        terms=tuple((terms | dict(inside.terms)).items()),
+        edge_features=edge_features,
+        directed_safe=outside.directed_safe or inside.directed_safe,
+    )
+    return every, ScopedInputs(outside, inside.unmarked)
 
 
 def plan_inputs(

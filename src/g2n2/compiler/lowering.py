@@ -11,7 +11,7 @@ with columns, and for those A may be a sparse tensor (`on_either`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 
 import torch
@@ -23,7 +23,7 @@ from ..language.operations import OPERATIONS as LANGUAGE
 from ..language.printing import to_text
 from ..language.signatures import Contraction
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import Apply, Hole, Leaf, Number, Term, subterms
+from ..language.terms import Apply, Hole, Leaf, MarkSum, Number, Term, subterms
 from ..ops import reference as ops
 
 Constants = Mapping[str, Tensor]
@@ -77,7 +77,7 @@ def lower(body: Term) -> Lowered:
 def sums_over_nodes(body: Term) -> int:
     """How many sums over nodes a rule's body makes, which a preset may scale by 1/√n each."""
     if not isinstance(body, Apply) or to_text(body, powers=False) in FUSED:
-        return 0
+        return 1 + sums_over_nodes(body.body) if isinstance(body, MarkSum) else 0
     inner = sum(sums_over_nodes(argument) for argument in body.args)
     operation = LANGUAGE[body.op]
     if not operation.multilinear:
@@ -124,6 +124,9 @@ def lower_node(
             return lambda x, c: x[position]
         case Leaf(name=name):
             return lambda x, c: c[name]
+        case MarkSum(mark=mark, body=body):
+            summed = lowered(body)
+            return lambda x, c: _over_marks(summed, mark, x, c)
         case Number(value=value):
             number = float(value)
             return lambda x, c: torch.full_like(c["1"][:, 0], number)
@@ -148,6 +151,34 @@ def _masked(value: Tensor, sort: Sort, constants: Constants) -> Tensor:
     if sort == M:
         return value * ops.column_row(ones, ones)
     return value if sort == S else value * ones
+
+
+def _over_marks(body: Lowered, mark: str, x: Sequence[Tensor], c: Constants) -> Tensor:
+    """The sum of a body over marks: its value on a copy of each graph for every node, added up."""
+    count, nodes = c["1"].shape[:2]
+    columns = torch.eye(nodes, dtype=c["1"].dtype, device=c["1"].device).repeat(count, 1)
+    copies = _OfCopies(c, nodes, {mark: columns.unsqueeze(-1)})
+    value = body([operand.repeat_interleave(nodes, 0) for operand in x], copies)
+    present = c["1"].reshape(count * nodes, *[1] * (value.dim() - 1))
+    return (value * present).view(count, nodes, *value.shape[1:]).sum(1)
+
+
+class _OfCopies(Mapping[str, Tensor]):
+    """Constants of graphs as those of their copies, and the columns of the mark."""
+
+    def __init__(self, given: Constants, nodes: int, marks: Mapping[str, Tensor]) -> None:
+        self.given, self.nodes, self.marks = given, nodes, marks
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name in self.marks:
+            return self.marks[name]
+        return self.given[name].repeat_interleave(self.nodes, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.marks, **dict.fromkeys(self.given)})
+
+    def __len__(self) -> int:
+        return len({*self.marks, *self.given})
 
 
 def columns_only(grammar: Grammar) -> bool:
@@ -186,6 +217,8 @@ def _value(term: Term, next_operand: Callable[[], int], supports: Supports) -> L
             inner = _value(row, next_operand, supports)
             times = _times(matrix, True, next_operand, supports)
             return lambda x, c: times(inner(x, c), x, c)
+    if isinstance(term, MarkSum):
+        raise LoweringError(f"{to_text(term)} needs copies of the graph")
     if term.sort == M or any(arg.sort == M for arg in getattr(term, "args", ())):
         raise LoweringError(f"{to_text(term)} needs the entries of a matrix")
     return lower_node(term, next_operand, lambda part: _value(part, next_operand, supports))

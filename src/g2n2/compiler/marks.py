@@ -5,6 +5,10 @@
 
 Words inside a mark are an ordinary grammar with one more column to start from. So a network with
 marks is an ordinary one on marked copies, as long as nothing but sums of scalars leaves a mark.
+
+    V → Σv. V′         where columns or matrices leave a mark, or words enter it, the copies of a
+    V′ → M′V′ | v | V  graph *meet* in every layer: there are memories of the graph and of its
+                       copies, and rules that cross from the ones to the others
 """
 
 from __future__ import annotations
@@ -15,9 +19,9 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
-from ..grammars.rules import Rule
+from ..grammars.rules import Rule, crosses
 from ..language.sorts import M, S, Sort, V
-from ..language.terms import A, Apply, Hole, Leaf, MarkSum, Term, apply, leaves
+from ..language.terms import A, Apply, Hole, Leaf, MarkSum, Term, apply, leaves, subterms
 from ..validation import MOST_LAYERS
 
 if TYPE_CHECKING:
@@ -83,6 +87,61 @@ def marks_named(text: str) -> Marks:
     return int(text) if text.isascii() and text.isdigit() else cast(Marks, text)
 
 
+def copies_meet(grammar: Grammar) -> bool:
+    """Whether marked copies exchange words before a sum of scalars at the end."""
+    try:
+        inside(grammar)
+    except LoweringError:
+        return True
+    return False
+
+
+def by_scope(grammar: Grammar) -> tuple[Grammar, ...]:
+    """The rules outside a mark and those inside as grammars; those that cross are left out.
+
+    With V′ → V the terminals of V are also inside. Sentences are outside, sums over marks too.
+    """
+    own = [rule for rule in grammar.rules if not crosses(rule)]
+    lifts = {rule.head for rule in grammar.rules if isinstance(rule.body, Hole)}
+    lifted = [rule.within(1) for rule in own if not rule.holes and rule.head.within(1) in lifts]
+    outer, inner = (
+        tuple(dict.fromkeys(rule.plain for rule in rules if rule.head.scope == scope))
+        for scope, rules in enumerate((own, own + lifted))
+    )
+    return replace(grammar, rules=outer), replace(grammar, rules=inner, readout=())
+
+
+def check_meeting(grammar: Grammar, marks: Marks) -> list[str]:
+    """What keeps a network whose copies meet from being made, one sentence each."""
+    name = grammar.name or "this grammar"
+    if grammar.scope > 1:
+        try:
+            inside(grammar)
+        except LoweringError as error:
+            return [f"{error}; where words leave or enter marks earlier, networks have one mark"]
+    reasons = []
+    for rule in grammar.all_rules:
+        inner = rule.body.body if isinstance(rule.body, MarkSum) else rule.body
+        nested = any(isinstance(part, MarkSum) for part in subterms(inner))
+        if rule.holes and (nested or (isinstance(rule.body, MarkSum) and rule.head.scope)):
+            reasons.append(
+                f"{rule} has Σ inside a term or inside a mark, and networks have it in front of a "
+                "rule outside: give the sum a rule of its own, as V_c → Σv. V_c′"
+            )
+    why = {
+        "orbits": "the copies of an orbit are isomorphic, but their entries are permuted, so that "
+        "one does not stand for the others",
+        "heavy": "the entries that come from marks on leaves would be missing",
+    }
+    if isinstance(marks, str) and marks in why:
+        reasons.append(
+            f"marks={marks!r} is for sums of scalars at the end, and {name} sums columns and "
+            f"matrices over marks: {why[marks]}; use marks='all', or a number of vertices drawn in "
+            "training"
+        )
+    return reasons
+
+
 def inside(grammar: Grammar) -> Grammar:
     """The words inside all marks of a grammar, as a grammar whose words may use the marks.
 
@@ -100,8 +159,8 @@ def inside(grammar: Grammar) -> Grammar:
             _refuse_lifted(grammar, rule, scope)
         elif rule.head.plain != S or not _sums_scalars(rule.body, rule.head.scope, scope):
             raise LoweringError(
-                f"{rule} stands outside the marks, and networks sum over marks only at the end; "
-                "leave out the rules outside the marks, as r-G_L3Σ does"
+                f"{rule} stands outside the marks, and not only as a sum at the end; leave out the "
+                "rules outside the marks, as r-G_L3Σ does"
             )
         elif (sentence := _innermost(rule.body)) is not None:
             sentences.append(Rule(S, sentence).plain)
@@ -159,9 +218,8 @@ def _refuse_lifted(grammar: Grammar, rule: Rule, scope: int) -> None:
     marks = [leaf.name for leaf in leaves(rule.body) if leaf.name in grammar.marks]
     if any(hole.scope != scope for hole in rule.holes):
         raise LoweringError(
-            f"{rule} takes words from outside a mark, and "
-            "networks compute all of them inside; write their rules with as many primes as its "
-            "head has"
+            f"{rule} takes words from outside a mark; write their rules with as many primes as "
+            "its head has, as in r-G_L3Σ"
         )
     if marks and rule.holes:
         raise LoweringError(

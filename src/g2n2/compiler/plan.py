@@ -6,6 +6,9 @@
 A memory holds the words of one variable: M in `[B, N, N, S]`, V_c and V_r in `[B, N, F]`, S in
 `[B, K]`. A rule without variables (A, 1, I) is an input and not a step. A rule whose operand's
 memory is still empty cannot be applied yet: its step appears in the first layer where it can.
+
+With marks the memories are those of the copies of a graph, one for each marked node, and B counts
+copies. Where copies meet, there are memories of the graph (C, H) and of its copies (C′, H′).
 """
 
 from __future__ import annotations
@@ -19,12 +22,12 @@ from typing import Literal, NamedTuple, get_args
 from ..grammars.free_functions import CONSTANTS, free_functions
 from ..grammars.grammar import Grammar
 from ..grammars.network_rules import Mixing, summed
-from ..grammars.rules import Rule
+from ..grammars.rules import Rule, crosses
 from ..language.patterns import normal_form
-from ..language.sorts import M, R, S, Sort, V
+from ..language.sorts import M, R, S, Sort, V, primes
 from ..language.terms import IDENTITY, ONE, Hole, Term, apply, fill, multilinear
-from .inputs import InputPlan
-from .marks import MarkPlan, inside, outside
+from .inputs import InputPlan, ScopedInputs
+from .marks import MarkPlan, by_scope, inside, outside
 from .presets import Preset
 from .readout_plan import Pooling, ReadoutPlan, is_pooled
 
@@ -64,6 +67,12 @@ class RuleStep:
     copies: int
     selectors: tuple[Selector, ...]
 
+    @property
+    def plain(self) -> RuleStep:
+        """The step as one outside all marks."""
+        selectors = tuple(replace(each, sort=each.sort.plain) for each in self.selectors)
+        return replace(self, rule=self.rule.plain, selectors=selectors)
+
 
 @dataclass(frozen=True)
 class MemoryUpdate:
@@ -95,6 +104,20 @@ class LayerPlan:
 
     def widths(self) -> dict[Sort, int]:
         return {update.sort: update.width_out for update in self.updates}
+
+    def within(self, scope: int) -> LayerPlan:
+        """The updates of one scope, without the rules that cross from one to the other."""
+        updates = tuple(
+            replace(
+                update,
+                sort=update.sort.plain,
+                steps=tuple(step.plain for step in update.steps if not crosses(step.rule)),
+            )
+            for update in self.updates
+            if update.sort.scope == scope
+        )
+        norms = tuple((sort.plain, width) for sort, width in self.norms if sort.scope == scope)
+        return LayerPlan(updates, norms)
 
 
 Describes = Literal["exactly", "but for leaves", "from above", "not at all"]
@@ -132,11 +155,20 @@ class NetworkPlan:
     # (`functions="free"`); `added_rules` says what they add elsewhere
     only_free: bool = False
     marks: MarkPlan | None = None  # for a grammar with marks, the sums over them
+    scoped: ScopedInputs | None = None  # where marked copies meet, what each scope starts with
 
     @cached_property
     def words(self) -> Grammar:
-        """The grammar whose words the memories hold: inside its marks, where it has some."""
-        return inside(self.grammar)
+        """The grammar whose words the memories hold.
+
+        Inside its marks, where it has some and copies do not meet.
+        """
+        return self.grammar if self.scoped else inside(self.grammar)
+
+    @cached_property
+    def scopes(self) -> tuple[Grammar, ...]:
+        """Its rules, those outside a mark and those inside apart where copies meet."""
+        return by_scope(self.grammar) if self.scoped else (self.words,)
 
     @property
     def trunk(self) -> tuple[LayerPlan, ...]:
@@ -149,6 +181,10 @@ class NetworkPlan:
 
         Those that a mark decides are the last.
         """
+        if self.scoped is not None:
+            outer, inner = self.scoped.outside.widths, self.scoped.inside.widths
+            marked = self.inputs.marked.widths
+            return {**outer, **{s.within(1): inner[s] + width for s, width in marked.items()}}
         if not self.marks or not self.trunk:
             return dict(self.inputs.widths)
         shared = dict(self.inputs.unmarked.widths)
@@ -166,6 +202,12 @@ class NetworkPlan:
         return {sort: width for sort, width in widths.items() if width}
 
     @property
+    def shown_layer(self) -> int:
+        """The number, from 0, of the layer to draw: the last of those that update all memories."""
+        most = max(len(layer.updates) for layer in self.layers)
+        return max(k for k, layer in enumerate(self.layers) if len(layer.updates) == most)
+
+    @property
     def last_widths(self) -> dict[Sort, int]:
         """Channels of the memories that are read out."""
         return self.widths_before(len(self.layers))
@@ -181,24 +223,31 @@ class NetworkPlan:
         and the grammar's own without it.
         """
         words = self._test_of_words()
-        return outside(words, self.grammar) if self.marks else words
+        return outside(words, self.grammar) if self.marks and not self.scoped else words
 
     def pooled_rules(self) -> tuple[Rule, ...]:
         """The rules of S that pooling adds to those of the grammar, summed over its marks."""
         added = [r for r in self._test_of_words().sentence_rules if r not in self.words.all_rules]
-        return tuple(summed(rule, self.grammar.marks) for rule in added)
+        marks = () if self.scoped else self.grammar.marks
+        return tuple(summed(rule, marks) for rule in added)
 
     def _test_of_words(self) -> Grammar:
-        """The grammar of the test; inside its marks, where it has some."""
+        """The grammar of the test; inside its marks, where it has some and copies do not meet."""
         grammar, readout = self.words, self.readout
         terms = dict(self.inputs.terms)
-        parts = ((M, self.inputs.matrix), (V, self.inputs.column))
-        given = [Rule(sort, terms[x]) for sort, names in parts for x in names if x in terms]
+        given = [
+            Rule(sort.within(scope), terms[x])
+            for scope, inputs in self._inputs
+            for sort, names in ((M, inputs.matrix), (V, inputs.column))
+            for x in names
+            if x in terms
+        ]
         present = set(grammar.rules)
-        if Rule(M, apply("diag", ONE)) in present:
-            present.add(Rule(M, IDENTITY))
+        for scope in range(len(self.scopes)):
+            if Rule(M.within(scope), apply("diag", ONE)) in present:
+                present.add(Rule(M.within(scope), IDENTITY))
         mixing = self.functions()
-        given += [rule for rule in self.added_rules() if mixing[rule.head] == "linear"]
+        given += [rule for rule in self.added_rules() if mixing[rule.head.plain] == "linear"]
         rules = (*grammar.rules, *(rule for rule in given if rule not in present))
         sentences = grammar.readout
         if readout.task == "graph" or readout.context:
@@ -210,15 +259,22 @@ class NetworkPlan:
             name += ", pooled"
         return replace(grammar, rules=rules, readout=sentences, name=name)
 
+    @property
+    def _inputs(self) -> list[tuple[int, InputPlan]]:
+        """The inputs of each scope; those that a mark decides by themselves where copies meet."""
+        if self.scoped is None:
+            return [(0, self.inputs)]
+        return [(0, self.scoped.outside), (1, self.scoped.inside), (1, self.inputs.marked)]
+
     def functions(self) -> dict[Sort, Mixing]:
-        """What the mixing of each memory can compute.
+        """What the mixing of each memory can compute, the same outside a mark and inside.
 
         An MLP with biases: any function. Without: one that keeps zero, and where neither norm nor
         SiLU breaks it, one with f(tx) = t·f(x). One linear map: a linear one. An MLP in a selector
         counts as one in the mixing: a bound from above.
         """
         by_sort: dict[Sort, Mixing] = {}
-        for sort in self.last_widths:
+        for sort in dict.fromkeys(variable.plain for variable in self.last_widths):
             if not self._computes_functions(sort):
                 by_sort[sort] = "linear"
             elif self._has_bias(sort):
@@ -236,12 +292,14 @@ class NetworkPlan:
         stands for no word, so it is not among them.
         """
         rules = []
-        for sort in self.last_widths:
-            free = free_functions(self.words, sort)
+        for variable in self.last_widths:
+            sort = variable.plain
+            free = free_functions(self.scopes[variable.scope], sort)
             if self._computes_functions(sort) and not free.mlp:
-                rules.append(Rule(sort, apply("hadamard", Hole(sort), Hole(sort))))
+                square = apply("hadamard", Hole(sort), Hole(sort))
+                rules.append(Rule(sort, square).within(variable.scope))
             if self._has_bias(sort) and not free.bias and sort in CONSTANTS:
-                rules.append(Rule(sort, CONSTANTS[sort]))
+                rules.append(Rule(variable, CONSTANTS[sort]))
         return tuple(rules)
 
     def test_options(self) -> WLTestOptions:
@@ -252,7 +310,8 @@ class NetworkPlan:
         """
         mixing, norms = self.functions(), dict(self.layers[0].norms)
         by_graph = self._is_normed_by_graph and mixing[M] == "any"
-        values = M in self.widths_before(0) and (M not in norms or by_graph)
+        matrices = [sort for sort in self.widths_before(0) if sort.plain == M]
+        values = any(sort not in norms or by_graph for sort in matrices)
         inputs: Literal["values", "colours", "functions"] = "values"
         if self._has_mlp_selectors:
             inputs = "functions"
@@ -301,7 +360,14 @@ class NetworkPlan:
                 "the test marks every vertex, and this network none with one neighbour: on graphs "
                 "with such vertices it is an upper bound",
             )
-        if self.marks and S in self.last_widths:
+        inner = S.within(1)
+        if self.scoped and inner in self.last_widths and not self._feeds_back(inner):
+            yield (
+                "from above",
+                "scalars inside the mark are computed in a layer and read out after it, and the "
+                "test computes them where they are read: it is an upper bound",
+            )
+        if self.marks and not self.scoped and S in self.last_widths:
             yield (
                 "not at all",
                 "scalars inside the marks feed back into words: the test, which reads them out "
@@ -380,13 +446,17 @@ class NetworkPlan:
         """Whether what is pooled gives what a rule of S would."""
         return is_pooled(rule, self.readout.pools, len(self.readout.maps) > 1)
 
+    def _feeds_back(self, variable: Sort) -> bool:
+        """Whether words of other variables use those of this one."""
+        return any(variable in r.holes and r.head != variable for r in self.grammar.rules)
+
     def _pooling(self) -> dict[str, Pooling]:
         """How each part that is read out is pooled; scalars are not."""
         pools = dict(self.readout.pools) if self.readout.pooled_width else {}
         return {part: how for part, how in pools.items() if part != "scalars"}
 
     def _is_normed(self, sort: Sort) -> bool:
-        return any(read == sort for layer in self.layers for read, _ in layer.norms)
+        return any(read.plain == sort for layer in self.layers for read, _ in layer.norms)
 
     @property
     def _is_normed_by_graph(self) -> bool:
@@ -415,8 +485,8 @@ class NetworkPlan:
 
     def _mlps(self, sort: Sort) -> list[tuple[Linear, ...]]:
         """The maps that mix the memory of a variable, and those of the selectors that read it."""
-        mixers = [update.mixer for update in self._updates if update.sort == sort]
-        return mixers + [selector.maps for selector in self._selectors if selector.sort == sort]
+        mixers = [update.mixer for update in self._updates if update.sort.plain == sort]
+        return mixers + [each.maps for each in self._selectors if each.sort.plain == sort]
 
     def _computes_functions(self, sort: Sort) -> bool:
         """Whether anything but a linear map is applied to the entries of a memory."""
@@ -430,9 +500,10 @@ class NetworkPlan:
         """Whether a rule of S, applied to constants, gives a power of the number of nodes."""
         fillings: dict[Sort, list[Term]] = {}
         for sort, mixing in self.functions().items():
-            if sort in CONSTANTS and (mixing == "any" or free_functions(self.words, sort).constant):
+            constant = sort in CONSTANTS and free_functions(self.scopes[0], sort).constant
+            if sort in CONSTANTS and (mixing == "any" or constant):
                 fillings.setdefault(sort, []).append(CONSTANTS[sort])
-        if free_functions(self.words, M).identity:
+        if free_functions(self.scopes[0], M).identity:
             fillings.setdefault(M, []).append(IDENTITY)
         for rule in self.test_grammar().sentence_rules:
             if not multilinear(rule.body):
@@ -457,6 +528,11 @@ AXES: dict[Sort, tuple[str, ...]] = {M: ("B", "N", "N"), V: ("B", "N"), R: ("B",
 LEGEND = "B graphs of N nodes; the last number counts channels"
 
 
+def symbol(sort: Sort) -> str:
+    """The name of a variable's memory: C, H, or inside a mark C′, H′."""
+    return SYMBOLS[sort.plain] + primes(sort.scope)
+
+
 class NumberedSelector(NamedTuple):
     """One selector of a layer with its number: L1, L2, …"""
 
@@ -467,8 +543,9 @@ class NumberedSelector(NamedTuple):
 
 
 def shape(sort: Sort, channels: int | str) -> str:
-    """`[B, N, N, 64]` for a matrix memory of 64 channels."""
-    return f"[{', '.join((*AXES[sort], str(channels)))}]"
+    """`[B, N, N, 64]` for a matrix memory of 64 channels; with an axis for the mark inside one."""
+    graphs, *nodes = AXES[sort.plain]
+    return f"[{', '.join((graphs, *['N'] * sort.scope, *nodes, str(channels)))}]"
 
 
 def numbered_selectors(part: LayerPlan | ReadoutPlan) -> list[NumberedSelector]:
@@ -480,5 +557,6 @@ def numbered_selectors(part: LayerPlan | ReadoutPlan) -> list[NumberedSelector]:
         for step in update.steps
         for operand, selector in enumerate(step.selectors)
     ]
-    selectors.sort(key=lambda item: list(SYMBOLS).index(item[2].sort))
+    order = list(SYMBOLS)
+    selectors.sort(key=lambda item: (item[2].sort.scope, order.index(item[2].sort.plain)))
     return [NumberedSelector(number, *item) for number, item in enumerate(selectors, start=1)]

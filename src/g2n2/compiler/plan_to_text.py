@@ -15,7 +15,6 @@ from ..notebook_html import typeset
 from .costs import Cost, NetworkCost, rule_flops
 from .plan import (
     LEGEND,
-    SYMBOLS,
     Linear,
     MemoryUpdate,
     NetworkPlan,
@@ -23,6 +22,7 @@ from .plan import (
     RuleStep,
     numbered_selectors,
     shape,
+    symbol,
 )
 from .readout_plan import PARTS, ReadoutPlan, pool_rules_of
 
@@ -59,9 +59,10 @@ def plan_summary(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> list[str
     layers = counted(len(plan.layers), "layer")
     if plan.trunk:
         layers = f"{len(plan.trunk)} before the marks and {layers}"
+    copies = "; in C′ and H′ the first N counts marked copies" if plan.scoped else ""
     return [
         f"{name}: {layers}, preset {plan.preset.name}, {plan.readout.task} level",
-        f"{LEGEND}; here B = {batch}, N = {nodes}. b: occurrences of a rule.",
+        f"{LEGEND}{copies}; here B = {batch}, N = {nodes}. b: occurrences of a rule.",
         *mark_lines(cost),
         f"parameters  {total.parameters:,}",
         f"forward     {flops_text(total.flops)}",
@@ -78,8 +79,8 @@ def mark_lines(cost: NetworkCost) -> list[str]:
     marks = cost.plan.marks
     if marks is None:
         return []
-    copies = cost.graphs // cost.batch
-    each = f"{flops_text(cost.total.flops // max(1, cost.graphs))} forward each"
+    copies = cost.copies ** len(marks.names)
+    each = f"{flops_text(cost.total.flops // max(1, cost.batch * copies))} forward each"
     if isinstance(marks.chosen, int):
         return [f"marks       {copies} copies of a graph in training, all elsewhere; {each}"]
     at_most = "" if marks.chosen == "all" else f"at most, {marks.chosen} marks are fewer; "
@@ -206,7 +207,7 @@ def plan_rows(cost: NetworkCost) -> list[list[Row]]:
         before = [_input_rows(cost.trunk)]
         before += [_layer_rows(cost.trunk, k, "trunk") for k in range(len(cost.plan.trunk))]
     layers = [_layer_rows(cost, number) for number in range(len(cost.plan.layers))]
-    sums = [_mark_rows(cost)] if cost.plan.marks else []
+    sums = [_mark_rows(cost)] if cost.plan.marks and not cost.plan.scoped else []
     after = [_readout_rows(cost), *sums, _decision_rows(cost)]
     return [*before, _input_rows(cost), *layers, *after]
 
@@ -214,8 +215,13 @@ def plan_rows(cost: NetworkCost) -> list[list[Row]]:
 def input_text(plan: NetworkPlan, sort: Sort) -> str:
     """`I ‖ A ‖ E`: what the memory of a variable starts with."""
     inputs = plan.inputs.marked if plan.trunk else plan.inputs
-    given = {M: inputs.matrix, V: inputs.column}.get(sort, ("1",))
-    return " ‖ ".join([SYMBOLS[sort], *given] if plan.trunk else given)
+    if plan.scoped is not None:
+        inputs = plan.scoped.inside if sort.scope else plan.scoped.outside
+    given = {M: inputs.matrix, V: inputs.column}.get(sort.plain, ("1",))
+    if sort.scope:
+        marked = plan.inputs.marked
+        given += {M: marked.matrix, V: marked.column}.get(sort.plain, ())
+    return " ‖ ".join([symbol(sort), *given] if plan.trunk else given)
 
 
 def mixer_name(update: MemoryUpdate) -> str:
@@ -252,7 +258,7 @@ def _input_rows(cost: NetworkCost) -> list[Row]:
     rows = []
     for sort, width in plan.first_widths.items():
         if width:
-            text = f"{SYMBOLS[sort]}⁰ = {input_text(plan, sort)}"
+            text = f"{symbol(sort)}⁰ = {input_text(plan, sort)}"
             memory = cost.memory(sort, width)
             rows.append(Row(part, text, output=shape(sort, width), cost=memory))
     for name, term in plan.grammar.supports:
@@ -263,7 +269,7 @@ def _input_rows(cost: NetworkCost) -> list[Row]:
     for sort, linear in plan.embeddings:
         sizes, output = sizes_text([linear]), shape(sort, linear.width_out)
         embedding = cost.linear(sort, linear)
-        rows.append(Row(part, f"embed {SYMBOLS[sort]}", maps=sizes, output=output, cost=embedding))
+        rows.append(Row(part, f"embed {symbol(sort)}", maps=sizes, output=output, cost=embedding))
     return rows
 
 
@@ -272,7 +278,7 @@ def _layer_rows(cost: NetworkCost, number: int, name: str = "layer") -> list[Row
     rows = []
     if layer.norms:
         how = {"entry": "", "graph": ", M by graph", "none": ", not of M"}
-        pairs = M in cost.plan.widths_before(number)
+        pairs = any(sort.plain == M for sort in cost.plan.widths_before(number))
         text = f"RMS norms{how[cost.plan.preset.pair_norm] if pairs else ''}"
         rows.append(Row(part, text, cost=cost.norms(number)))
     numbered = numbered_selectors(layer)
@@ -289,7 +295,7 @@ def _rule_row(
     maps = _selectors([item for item in numbered if item.step is step])
     if sort == S and not maps:  # a rule of S without selectors
         holes = step.rule.holes
-        maps = f"all channels of {SYMBOLS[holes[0]]}" if holes else "of the graph"
+        maps = f"all channels of {symbol(holes[0])}" if holes else "of the graph"
     total = cost.selectors(step) + cost.rule(step)
     return Row(part, str(step.rule), step.copies, maps, shape(sort, step.copies), total)
 

@@ -16,7 +16,7 @@ from ..errors import LoweringError
 from ..grammars.network_rules import POOL_RULES
 from ..grammars.rules import Rule, spans
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import Hole, leaves
+from ..language.terms import Hole, MarkSum, leaves
 from .presets import Preset, ReadoutMode
 
 if TYPE_CHECKING:
@@ -187,7 +187,10 @@ def is_pooled(rule: Rule, pools: Sequence[tuple[str, Pooling]], mlp: bool) -> bo
       it is. An MLP (`mlp`) computes it, one linear map does not; `diag(S)` is S itself and always
       contained. A constant beside S (`S(1ᵀA1)`) is not known to be in that memory.
     - A rule without variables is contained if there is a memory of S: that starts with it.
+    - A sum over marks is not: what is pooled are memories outside the marks.
     """
+    if isinstance(rule.body, MarkSum):
+        return False
     scalars = any(part == "scalars" for part, _ in pools)
     if not rule.holes:
         return scalars

@@ -14,7 +14,7 @@ from math import ceil
 
 from ..compiler.grammar_to_plan import steps_of
 from ..compiler.inputs import InputPlan, plan_inputs
-from ..compiler.marks import inside
+from ..compiler.marks import copies_meet, inside
 from ..compiler.presets import find_preset
 from ..compiler.readout_plan import PARTS, Pooling, is_pooled, readout_options
 from ..errors import LoweringError
@@ -295,6 +295,12 @@ def plan_formulas(
     if not given:
         raise LoweringError("no formula is given; write for instance 1ᵀ(A²⊙A)1")
     parsed = [parse_word(grammar, x) if isinstance(x, str) else x for x in given]
+    if copies_meet(grammar):
+        raise LoweringError(
+            f"in {grammar.name or 'the grammar'} words leave or enter a mark before the end, and "
+            "formulas are written into networks that sum over marks at the end: take a grammar "
+            "such as r-G_L3Σ"
+        )
     words, added = inside(grammar), None
     if grammar.scope:
         summed = [under_marks(term, grammar.marks) for term in parsed]

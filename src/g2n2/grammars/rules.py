@@ -118,6 +118,12 @@ def rule_depth(rule: Rule) -> int:
     return rule.head.scope + below(rule.body)
 
 
+def crosses(rule: Rule) -> bool:
+    """Whether a rule brings words into a mark or out of it."""
+    entering = any(hole.scope < rule.head.scope for hole in rule.holes)
+    return entering or isinstance(rule.body, MarkSum)
+
+
 def bound_scopes(body: Term, scope: int) -> Iterator[tuple[str, int]]:
     """The marks a body binds for variables below, each with the scope around its Σ."""
     match body:
@@ -153,6 +159,8 @@ def is_linear(body: Term) -> bool:
 
 def _linear_below(term: Term) -> bool:
     """Whether nothing but products with constants stands above the one variable of a term."""
+    if isinstance(term, MarkSum):
+        return _linear_below(term.body)
     if not isinstance(term, Apply):
         return True
     if term.function or term.op == "add":

@@ -51,7 +51,14 @@ def export_program(
 
     Raises:
         DataError: A size below 1.
+        LoweringError: It is dynamic, and the network has marked copies that meet.
     """
+    if dynamic and model.plan.scoped:
+        raise LoweringError(
+            f"the marked copies of {model.plan.grammar.name or 'this grammar'} meet in every "
+            "layer, and a program of such a network is for one number of graphs and nodes: say "
+            "dynamic=False and give sizes"
+        )
     count, nodes = sizes.mask.shape if isinstance(sizes, GraphBatch) else sizes
     if min(count, nodes) < 1:
         raise DataError(f"a program takes at least 1 graph of 1 node, got {count} of {nodes}")

@@ -40,6 +40,11 @@ class LazyConstants(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self.makers)
 
+    def beside(self, values: Mapping[str, Tensor]) -> LazyConstants:
+        """The same with other names beside them."""
+        both = ChainMap(dict(values), self)  # type: ignore[arg-type]
+        return LazyConstants({name: lambda _, n=name: both[n] for name in both})  # type: ignore[misc]
+
     def to(self, dtype: torch.dtype) -> LazyConstants:
         """The same in another dtype."""
         return LazyConstants(
@@ -92,6 +97,17 @@ def input_memories(
         for sort, names in plan.parts.items()
         if names
     }
+
+
+def part_of(memories: Memories, whole: InputPlan, part: InputPlan) -> Memories:
+    """The channels of input memories that are those of a part of their plan."""
+    chosen: Memories = {}
+    for sort, places in whole.places(part).items():
+        memory = memories[sort.letter]
+        if len(places) < memory.shape[-1]:
+            memory = memory[..., places]
+        chosen[sort.letter] = memory
+    return chosen
 
 
 def _side_by_side(parts: Sequence[Sequence[Tensor]]) -> Tensor:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import cast
 
 import torch
@@ -19,6 +21,8 @@ from ..ops.packing import Packing
 
 Memories = dict[str, Tensor]
 """The memory of each variable, by its letter: M `[B, N, N, S]`, V and R `[B, N, F]`, S `[B, K]`."""
+
+NOTHING: Mapping[str, Sequence[Tensor]] = MappingProxyType({})
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
 
@@ -137,6 +141,10 @@ class ApplyRule(nn.Module):
             select(memories[source], constants)
             for select, source in zip(self.selectors, self.sources, strict=True)
         ]
+        return self.applied(operands, constants)
+
+    def applied(self, operands: Sequence[Tensor], constants: Constants) -> Tensor:
+        """The rule on its operands."""
         value = self.compute(operands, constants)
         if self.power:
             scale = constants["1/√n"] ** self.power
@@ -162,9 +170,17 @@ class Update(nn.Module):
             parts += [linear(part), ACTIVATIONS[preset.activation]()]
         self.mixer = nn.Sequential(*parts[:-1])
 
-    def forward(self, old: Memories, read: Memories, new: Memories, constants: Constants) -> Tensor:
+    def forward(
+        self,
+        old: Memories,
+        read: Memories,
+        new: Memories,
+        constants: Constants,
+        given: Sequence[Tensor] = (),
+    ) -> Tensor:
+        """`given` are outputs of further rules, which follow those of the steps."""
         letter = self.sort.letter
-        outputs = [step(read, constants) for step in self.steps]
+        outputs = [*(step(read, constants) for step in self.steps), *given]
         value: Tensor = self.mixer(
             torch.cat([read[letter], *outputs] if self.skips else outputs, dim=-1)
         )
@@ -216,10 +232,25 @@ class PlannedLayer(nn.Module):
         )
 
     def forward(self, memories: Memories, constants: Constants) -> Memories:
+        return self.updated(memories, self.read(memories, constants), constants)
+
+    def read(self, memories: Memories, constants: Constants) -> Memories:
+        """The memories as rules read them."""
         read = dict(memories)
         for letter, norm in self.norms.items():
             read[letter] = norm(memories[letter], constants)
+        return read
+
+    def updated(
+        self,
+        memories: Memories,
+        read: Memories,
+        constants: Constants,
+        given: Mapping[str, Sequence[Tensor]] = NOTHING,
+    ) -> Memories:
+        """The new memories; `given` are outputs of rules that are no steps of this layer."""
         new: Memories = {}
         for letter, update in self.updates.items():
-            new[letter] = update(memories, read, new, constants)
+            more = (given[letter],) if given.get(letter) else ()
+            new[letter] = update(memories, read, new, constants, *more)
         return new

@@ -21,7 +21,7 @@ from ..ops.derivatives import once_differentiable
 from ..ops.packing import Packing
 from .input_memories import halved, input_memories
 from .layer import Memories
-from .marks import MarkedCopies, drawn_weights, mark_weights
+from .marks import MarkedCopies, drawn_weights, mark_weights, rows_summed
 
 if TYPE_CHECKING:
     from .packed import PackedNetwork
@@ -41,6 +41,7 @@ class RowGraphs:
         features: `[Q, F]` of nodes and `[P, E]` of pairs, where the orbits of copies need them.
         marks: `[Q, k]` a column for each mark so far.
         room: Of the copies; None where the host counts them.
+        lifting: Where the rows of these copies come from; None for the graphs themselves.
     """
 
     network: PackedNetwork
@@ -51,6 +52,7 @@ class RowGraphs:
     features: tuple[Tensor, Tensor] | None
     marks: Tensor
     room: Room | None = None
+    lifting: Lifting | None = None
 
     @classmethod
     def of(cls, network: PackedNetwork, graphs: PackedGraphs) -> RowGraphs:
@@ -117,10 +119,15 @@ class RowGraphs:
             features=features,
             marks=marks,
             room=self.room and self.room.inner,
+            lifting=lifting,
         )
 
     def read(self) -> Tensor:
         """`[C, P]` what is read out of each copy."""
+        return self.network.features(self.inputs())
+
+    def inputs(self) -> PackedGraphs:
+        """The copies with the memories their layers start with."""
         network, plan = self.network, self.network.model.plan.inputs
         constants = network.constants(self.packing, self.adjacency)
         columns = self.packing.views(self.marks, "V")
@@ -140,7 +147,11 @@ class RowGraphs:
             for halves in [not network.model.trunk and letter in network.model.embeddings]
         }
         graphs = network.from_inputs(self.packing, first, self.adjacency, None)
-        return network.features(graphs)
+        named = [
+            constants.beside(dict(zip(plan.marks, torch.split(column, 1, dim=-1), strict=True)))
+            for constants, column in zip(graphs.constants, columns, strict=True)
+        ]
+        return replace(graphs, constants=named)
 
 
 class Lifting:
@@ -163,6 +174,21 @@ class Lifting:
         tail = tail_of(self.packing, letter)
         lifted: Tensor = _Lift.apply(rows, source, tail)  # type: ignore[no-untyped-call]
         return lifted
+
+    def summed(self, rows: Tensor, letter: str) -> Tensor:
+        """The sums over the copies of each graph of their rows of a memory."""
+        if letter == "S":
+            return rows_summed(rows, self.chosen.graph, self.graphs.graphs)
+        if letter == "M":
+            return rows_summed(rows, self._pairs, self.graphs.pairs)
+        return rows_summed(rows, self._nodes, self.graphs.nodes)
+
+    def copy_of(self, letter: str) -> Tensor:
+        """The copy that each row of a memory of the copies belongs to."""
+        if letter == "S":
+            return torch.arange(self.packing.graphs, device=self.packing.device)
+        nodes = self.packing.graph_of_node
+        return nodes[self.packing.ends[0]] if letter == "M" else nodes
 
     @cached_property
     def _nodes(self) -> Tensor:

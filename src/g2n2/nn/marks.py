@@ -20,7 +20,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, cast
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -48,11 +48,13 @@ class MarkedCopies:
         graph: `[C]` the graph of each copy, ascending.
         vertex: `[C]` its marked vertex.
         weight: `[C]` how many vertices it stands for; 0 for a copy that is none.
+        each: How many there are of each graph; None where that differs.
     """
 
     graph: Tensor
     vertex: Tensor
     weight: Tensor
+    each: int | None = None
 
     def __len__(self) -> int:
         return len(self.graph)
@@ -63,11 +65,31 @@ class MarkedCopies:
         return [MarkedCopies(*part) for part in zip(*parts, strict=True)]
 
     def summed(self, values: Tensor, graphs: int) -> Tensor:
-        """`[G, K]` the sum over each graph's copies of `[C, K]`."""
-        weighted = values * self.weight.to(values.dtype).unsqueeze(1)
-        if torch.compiler.is_compiling():  # as many copies of each; ONNX has no `index_add`
-            return weighted.view(graphs, -1, weighted.shape[1]).sum(1)
-        return values.new_zeros(graphs, values.shape[1]).index_add(0, self.graph, weighted)
+        """`[G, …, K]` the sum over each graph's copies of `[C, …, K]`."""
+        weighted = values * self.weight.to(values.dtype).view(-1, *[1] * (values.dim() - 1))
+        if self.each is not None:  # ONNX has no `index_add`
+            return weighted.view(graphs, self.each, *weighted.shape[1:]).sum(1)
+        return rows_summed(weighted, self.graph, graphs)
+
+
+def rows_summed(rows: Tensor, index: Tensor, count: int) -> Tensor:
+    """`[count, …]` the sums of the rows `[C, …]` that have an index."""
+    total: Tensor = _RowsSummed.apply(rows, index, count)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _RowsSummed(torch.autograd.Function):
+    """`index_add` to zeros, which would keep all rows for the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        rows, ctx.index, count = args
+        total: Tensor = rows.new_zeros(count, *rows.shape[1:])
+        return total.index_add_(0, ctx.index, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return grads[0].index_select(0, ctx.index), None, None
 
 
 class Markable(Protocol):
@@ -134,7 +156,8 @@ class PaddedGraphs:
         if compiled:
             numbers = (torch.arange(size, device=weight.device) for size in weight.shape)
             graph, vertex = torch.meshgrid(*numbers, indexing="ij")
-            return MarkedCopies(graph.flatten(), vertex.flatten(), weight.flatten())
+            size = weight.shape[1]
+            return MarkedCopies(graph.flatten(), vertex.flatten(), weight.flatten(), size)
         graph, vertex = weight.nonzero(as_tuple=True)
         return MarkedCopies(graph, vertex, weight[graph, vertex])
 
@@ -149,9 +172,13 @@ class PaddedGraphs:
         memories = {x: rows.index_select(0, chosen.graph) for x, rows in self.memories.items()}
         return PaddedGraphs(self.features, adjacency, nodes, edges, mask, memories, self.marks + 1)
 
+    @property
+    def columns(self) -> Tensor:
+        """`[B, N, marks]` 1 at the marked vertices."""
+        return self.nodes[..., self.nodes.shape[-1] - self.marks :]
+
     def read(self) -> Tensor:
-        columns = self.nodes[..., self.nodes.shape[-1] - self.marks :]
-        return self.features(self.adjacency, columns, self.mask, self.memories)
+        return self.features(self.adjacency, self.columns, self.mask, self.memories)
 
 
 def mark_weights(

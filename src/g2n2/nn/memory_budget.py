@@ -81,6 +81,8 @@ def refuse_over_budget(
         budget = limit(weight.device)
     if need > budget:
         advice = "smaller batches" if count > 1 else "fewer channels (width) or layers"
+        if model.plan.scoped:
+            advice += ", a grammar whose marks are summed over at the end, such as r-G_L3Σ"
         if not model.columns_only:
             advice += ", a grammar without matrices such as GNNML1"
         raise MemoryBudgetError(
@@ -105,7 +107,10 @@ def estimate(
     features are.
     """
     plan, trunk = model.plan, 0
-    if plan.marks:  # copies are computed some at a time
+    if plan.marks and plan.scoped:  # copies that meet are there at once
+        if not training:  # where every vertex is marked
+            plan = replace(plan, marks=replace(plan.marks, chosen="all"))
+    elif plan.marks:  # copies are computed some at a time
         of_graphs = NetworkCost(plan, count, nodes)
         copies = of_graphs.graphs if training else count * nodes ** len(plan.marks.names)
         before = of_graphs.trunk
@@ -116,10 +121,13 @@ def estimate(
         batch = count * nodes**2 * _dense_matrices(model, training) * bytes_each
     else:
         batch = entries * _SPARSE_ENTRY
-    updates = [update for layer in model.plan.layers for update in layer.updates]
-    mixers = [update.mixer[:-1] for update in updates if update.sort == M]
-    units = [sum(linear.width_out for linear in maps) for maps in mixers]
-    hidden = [count * nodes**2 * width * bytes_each for width in units]
+    updates = [update for layer in plan.layers for update in layer.updates]
+    hidden = [
+        sum(linear.width_out for linear in update.mixer[:-1])
+        * (cost.graphs * cost.copies**update.sort.scope * nodes**2 * bytes_each)
+        for update in updates
+        if update.sort.plain == M
+    ]
     kept = KEPT_BYTES[next(model.parameters()).device.type] if training else 0
     in_chunks = [size for size in hidden if model.packs and size > kept]
     largest = max(part.activations for part in cost.parts.values()) * bytes_each

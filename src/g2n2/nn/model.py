@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..compiler.costs import NetworkCost
 from ..compiler.grammar_to_plan import plan_network, undefined_supports
+from ..compiler.inputs import ScopedInputs
 from ..compiler.lowering import Constants, columns_only, lower, on_either
 from ..compiler.marks import Marks
 from ..compiler.plan import NetworkPlan
@@ -22,15 +23,17 @@ from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..grammars.grammar import Grammar
+from ..language.sorts import primes
 from ..language.terms import DISTANCES, Leaf, subterms
 from ..ops.precision import without_autocast
 from .initialisation import initialise
-from .input_memories import LazyConstants, graph_constants, input_memories
+from .input_memories import LazyConstants, graph_constants, input_memories, part_of
 from .layer import ApplyRule, Memories, PlannedLayer, linear
 from .marks import PaddedGraphs, SumsOverMarks
 from .memory_budget import copies_at_once, refuse_over_budget, validate_batch
 from .packed import PackedNetwork, unpacked
 from .readout import Readout
+from .scopes import SUMS, PaddedCopies, ScopedLayer
 from .supports import GIVEN_WITH_BATCHES, SquaredDistances
 
 if TYPE_CHECKING:
@@ -84,9 +87,10 @@ class GrammarGNN(nn.Module):
         pair_norm: How `modern` reads M: normalised for each `entry` or by one number for each
             `graph`, or as it is (`none`); the preset's where None.
         marks: For a grammar with marks (r-G_L3Σ), the vertices that are marked: `all`, `orbits`,
-            `heavy`, or how many are drawn in training; see `g2n2.nn.marks`.
+            `heavy`, or how many are drawn in training; see `g2n2.nn.marks`. Where columns or
+            matrices are summed over marks (L3Σ (full)): `all` or a number.
         trunk: For a grammar with marks, layers before the marks, which all copies of a graph
-            share.
+            share; where words enter or leave marks before the end, there are none.
 
     What was asked for stays in `options`; `formula` is the text of the formula written into the
     weights, if one was.
@@ -158,7 +162,10 @@ class GrammarGNN(nn.Module):
             {sort.letter: linear(part) for sort, part in plan.embeddings}
         )
         self.layers, self.trunk = (
-            nn.ModuleList(PlannedLayer(layer, plan.preset) for layer in layers)
+            nn.ModuleList(
+                (ScopedLayer if plan.scoped else PlannedLayer)(layer, plan.preset)
+                for layer in layers
+            )
             for layers in (plan.layers, plan.trunk)
         )
         first = plan.marks.embeddings if plan.marks else ()
@@ -166,7 +173,7 @@ class GrammarGNN(nn.Module):
         self.packed = PackedNetwork(self)
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
         self.marks: SumsOverMarks | None = None
-        if plan.marks:
+        if plan.marks and not plan.scoped:
             self.marks = SumsOverMarks(plan.marks, plan.preset, self.readout.unit)
         self.columns_only = self.supports is None and not plan.marks and columns_only(plan.words)
         if self.columns_only:  # every rule and word takes a sparse A too
@@ -264,14 +271,20 @@ class GrammarGNN(nn.Module):
         if self.packs:
             return self.packed(adjacency, nodes, edges, mask, designed)
         if self.marks is not None:
-            return self._marked(self.marks, adjacency, nodes, edges, mask)
+            return self._marked(self.marks, adjacency, nodes, edges, mask, designed)
         return self.read_out(*self.final(adjacency, nodes, edges, mask, designed), mask)
 
     def _marked(
-        self, marks: SumsOverMarks, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor
+        self,
+        marks: SumsOverMarks,
+        adjacency: Tensor,
+        nodes: Tensor,
+        edges: Tensor,
+        mask: Tensor,
+        designed: Tensor | None,
     ) -> Tensor:
         """Outputs of a network with marks."""
-        constants = self.constants(adjacency, mask)
+        constants = self.constants(adjacency, mask, designed)
         shared = input_memories(self.plan.inputs.unmarked, self.words, nodes, edges, constants)
         shared = self._through(self.trunk_embeddings, self.trunk, shared, constants, mask)
         graphs = PaddedGraphs(self._read_copies, adjacency, nodes, edges, mask, shared)
@@ -285,15 +298,63 @@ class GrammarGNN(nn.Module):
     ) -> Tensor:
         """`[C, P]` what is read out of marked copies, given the columns of their marks."""
         constants = self.constants(adjacency, mask)
-        none = columns.new_zeros(())
-        seeds = input_memories(self.plan.inputs.marked, self.words, columns, none, constants)
-        first = {
-            letter: torch.cat([x[letter] for x in (shared, seeds) if letter in x], dim=-1)
-            for letter in dict.fromkeys((*shared, *seeds))
-        }
+        first = self._first_of_copies(columns, shared, constants)
         memories = self._through(self.embeddings, self.layers, first, constants, mask)
         with without_autocast(mask.device.type):
             return self.readout.features(memories, mask, constants)
+
+    def _first_of_copies(self, columns: Tensor, shared: Memories, constants: Constants) -> Memories:
+        """What the memories of marked copies start with, given what the copies of a graph share."""
+        none = columns.new_zeros(())
+        seeds = input_memories(self.plan.inputs.marked, self.words, columns, none, constants)
+        return {
+            letter: torch.cat([x[letter] for x in (shared, seeds) if letter in x], dim=-1)
+            for letter in dict.fromkeys((*shared, *seeds))
+        }
+
+    def _meeting(
+        self,
+        scoped: ScopedInputs,
+        tensors: tuple[Tensor, Tensor, Tensor, Tensor],
+        constants: LazyConstants,
+        depth: int | None,
+    ) -> Memories:
+        """The memories of the graphs after some layers, where marked copies meet."""
+        plan, (adjacency, nodes, edges, mask) = self.plan, tensors
+        assert plan.marks is not None, "whose copies they are"
+        whole = plan.inputs.unmarked
+        first = input_memories(whole, self.words, nodes, edges, constants)
+        inside = part_of(first, whole, scoped.inside)
+        graphs = PaddedGraphs(self._read_copies, adjacency, nodes, edges, mask, inside)
+        chosen = graphs.choose(plan.marks.chosen, self.training)
+        marked = graphs.copies(chosen)
+        named = self.constants(marked.adjacency, marked.mask).beside(
+            dict(zip(plan.marks.names, torch.split(marked.columns, 1, dim=-1), strict=True))
+        )
+        copies = PaddedCopies(chosen, (constants, named))
+        starts = (
+            part_of(first, whole, scoped.outside),
+            self._first_of_copies(marked.columns, marked.memories, named),
+        )
+        with without_autocast(mask.device.type):
+            outer, inner = (
+                memories | {x: embed(memories[x]) for x, embed in self.embeddings_of(scope).items()}
+                for scope, memories in enumerate(starts)
+            )
+        held = outer, inner
+        for layer in self.layers[:depth]:
+            held = layer(held, copies)
+        if depth is not None or not self.readout.sums:
+            return held[0]
+        with without_autocast(mask.device.type):
+            outer, inner = ({x: m.to(self.readout.dtype) for x, m in each.items()} for each in held)
+            sums = [sentence((outer, inner), copies) for sentence in self.readout.sums]
+        return held[0] | {SUMS: torch.cat(sums, dim=1)}
+
+    def embeddings_of(self, scope: int) -> dict[str, nn.Module]:
+        """The embeddings of the memories outside a mark or inside, by plain letters."""
+        tail = primes(scope)
+        return {x[:1]: embed for x, embed in self.embeddings.items() if x[1:] == tail}
 
     def read_out(self, memories: Memories, constants: Constants, mask: Tensor) -> Tensor:
         """Outputs from the last memories, in the dtype of the weights whatever autocast says."""
@@ -314,7 +375,7 @@ class GrammarGNN(nn.Module):
         """The memories after `depth` layers, all where None, and the constants rules may name.
 
         Raises:
-            LoweringError: The network has marks: memories are those of its marked copies.
+            LoweringError: The memories are those of marked copies, and no graph has some.
         """
         if self.marks is not None:
             raise LoweringError(
@@ -325,7 +386,13 @@ class GrammarGNN(nn.Module):
         if self.packs:
             graphs = self.packed.pack(adjacency, nodes, edges, mask, designed)
             rows = self.packed.run(graphs, depth)
-            return {x: unpacked(rows[x], x, graphs.packing, mask) for x in rows}, constants
+            letters = {x: "S" if x == SUMS else x for x in rows}
+            return {
+                x: unpacked(rows[x], letter, graphs.packing, mask) for x, letter in letters.items()
+            }, constants
+        if self.plan.scoped is not None:
+            tensors = adjacency, nodes, edges, mask
+            return self._meeting(self.plan.scoped, tensors, constants, depth), constants
         memories = input_memories(self.plan.inputs, self.words, nodes, edges, constants)
         layers = self.layers[:depth]
         return self._through(self.embeddings, layers, memories, constants, mask), constants

@@ -6,7 +6,7 @@ and owns no parameters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -23,11 +23,13 @@ from ..ops.packing import Packing
 from ..ops.precision import without_autocast
 from ..ops.rule_kernels.spec import MOST_NODES
 from ..ops.tiling import TILED_NODES
-from .input_memories import LazyConstants, input_memories
+from .input_memories import LazyConstants, input_memories, part_of
 from .layer import Memories, PlannedLayer, in_dtype
 from .marked_rows import RowGraphs, weights_of
 from .memory_budget import copies_at_once
 from .packed_layer import PAIR_SUMS, PackedGraphs, PackedLayer
+from .packed_scopes import PackedCrossing, PackedScopedLayer, RowCopies
+from .scopes import SUMS, Scoped, ScopedLayer, SentenceSum
 from .supports import GIVEN_WITH_BATCHES
 
 if TYPE_CHECKING:
@@ -56,9 +58,10 @@ class PackedNetwork:
 
     def __init__(self, model: GrammarGNN) -> None:
         self.model = model
-        self.layers, self.trunk_layers = (
-            [PackedLayer(cast(PlannedLayer, layer)) for layer in layers]
-            for layers in (model.layers, model.trunk)
+        self.layers, self.trunk_layers, self.scoped_layers = (
+            [PackedLayer(layer) for layer in model.layers if isinstance(layer, PlannedLayer)],
+            [PackedLayer(cast(PlannedLayer, layer)) for layer in model.trunk],
+            [PackedScopedLayer(layer) for layer in model.layers if isinstance(layer, ScopedLayer)],
         )
 
     def __call__(
@@ -193,7 +196,54 @@ class PackedNetwork:
         Under autocast the layers run in its dtype. The embedding does not: distances need more
         digits than a half-precision input has.
         """
+        if self.scoped_layers:
+            return self._last(graphs) if depth is None else self._meeting(graphs, depth)[0][0]
         return self._through(self.model.embeddings, self.layers[:depth], graphs)
+
+    def _meeting(self, graphs: PackedGraphs, depth: int | None = None) -> tuple[Scoped, RowCopies]:
+        """The memories of graphs and of their copies after some layers, where copies meet."""
+        plan, scoped = self.model.plan, self.model.plan.scoped
+        assert plan.marks is not None, "asked where copies meet"
+        assert scoped is not None, "asked where copies meet"
+        outside, inside = (
+            replace(graphs, first=part_of(graphs.first, plan.inputs.unmarked, part))
+            for part in (scoped.outside, scoped.inside)
+        )
+        marked = RowGraphs.of(self, inside)
+        marked = marked.copies(marked.choose(plan.marks.chosen, self.model.training))
+        assert marked.lifting is not None, "they are copies"
+        copies = RowCopies((outside, marked.inputs()), marked.lifting)
+        (outer, of_graphs), (inner, of_copies) = (
+            self._started(self.model.embeddings_of(scope), each)
+            for scope, each in enumerate(copies.graphs)
+        )
+        kernels, tiled = self._kernels(inner, of_copies)
+        of_graphs = replace(of_graphs, kernels=kernels, tiled=tiled)
+        of_copies = replace(of_copies, kernels=kernels, tiled=tiled)
+        computed = replace(copies, graphs=(of_graphs, of_copies))
+        memories = outer, inner
+        with without_autocast(graphs.packing.device.type):
+            for layer in self.scoped_layers[:depth]:
+                memories = layer(memories, computed)
+        return memories, copies
+
+    def _last(self, graphs: PackedGraphs, only_sums: bool = False) -> Memories:
+        """The memories that are read out; see `PackedLayer` for `only_sums`."""
+        if not self.scoped_layers:
+            return self._through(self.model.embeddings, self.layers, graphs, only_sums)
+        readout = self.model.readout
+        memories, copies = self._meeting(graphs)
+        if not readout.sums:
+            return memories[0]
+        with without_autocast(graphs.packing.device.type):
+            outer, inner = (
+                {x: rows.to(readout.dtype) for x, rows in held.items()} for held in memories
+            )
+            sums = [
+                PackedCrossing(each)((outer, inner), copies) / each.size
+                for each in cast(Sequence[SentenceSum], readout.sums)
+            ]
+        return memories[0] | {SUMS: torch.cat(sums, dim=1)}
 
     def trunk(self, graphs: PackedGraphs) -> Memories:
         """What the marked copies of a graph share: the inputs, or what layers make of them."""
@@ -209,7 +259,21 @@ class PackedNetwork:
         sums: bool = False,
     ) -> Memories:
         """The memories after their embeddings and some layers; see `PackedLayer` for `sums`."""
-        model, device = self.model, graphs.packing.device
+        memories, graphs = self._started(embeddings, graphs)
+        kernels, tiled = self._kernels(memories, graphs)
+        graphs = replace(graphs, kernels=kernels, tiled=tiled)
+        with without_autocast(graphs.packing.device.type):
+            for number, layer in enumerate(layers):
+                if number and self.model.plan.preset.between:
+                    memories = {letter: value.relu() for letter, value in memories.items()}
+                memories = layer(memories, graphs, sums and layer is layers[-1])
+        return memories
+
+    def _started(
+        self, embeddings: nn.ModuleDict | Mapping[str, nn.Module], graphs: PackedGraphs
+    ) -> tuple[Memories, PackedGraphs]:
+        """The memories the first layer reads, and the graphs in the dtype layers run in."""
+        device = graphs.packing.device
         dtype = torch.get_autocast_dtype(device.type)
         half = dtype if torch.is_autocast_enabled(device.type) else None
         memories = dict(graphs.first)
@@ -220,19 +284,13 @@ class PackedNetwork:
                 memories = {letter: value.to(half) for letter, value in memories.items()}
                 constants = [constants.to(half) for constants in graphs.constants]
                 graphs = replace(graphs, constants=constants)
-            kernels, tiled = self._kernels(memories, graphs)
-            graphs = replace(graphs, kernels=kernels, tiled=tiled)
-            for number, layer in enumerate(layers):
-                if number and model.plan.preset.between:
-                    memories = {letter: value.relu() for letter, value in memories.items()}
-                memories = layer(memories, graphs, sums and layer is layers[-1])
-        return memories
+        return memories, graphs
 
     def features(self, graphs: PackedGraphs) -> Tensor:
         """What the decision layers read."""
         readout, packing = self.model.readout, graphs.packing
         only_sums = readout.sums_pairs and not readout.reads_pairs
-        memories = self._through(self.model.embeddings, self.layers, graphs, only_sums)
+        memories = self._last(graphs, only_sums)
         kernels = any(self._kernels(memories, graphs))
         with without_autocast(packing.device.type):
             sums = {part: memories.pop(part) for part in PAIR_SUMS if part in memories}
@@ -242,7 +300,8 @@ class PackedNetwork:
                 sums = self._pair_sums(memories, packing, kernels)
             pairs = readout.reads_pairs or not sums
             read = [letter for letter in memories if letter != "M" or pairs]
-            views = {letter: packing.views(memories[letter], letter) for letter in read}
+            letters = {letter: "S" if letter == SUMS else letter for letter in read}
+            views = {x: packing.views(memories[x], letter) for x, letter in letters.items()}
             parts = [
                 readout.features(
                     {letter: view[number] for letter, view in views.items()},

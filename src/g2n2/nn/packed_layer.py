@@ -7,7 +7,7 @@ rule is computed block by block as the layer writes it (`ops.packing`), so every
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, cast
@@ -26,6 +26,7 @@ from ..ops.rule_kernels.spec import KernelRule
 from .input_memories import LazyConstants
 from .kernel_layer import KernelLayer
 from .layer import (
+    NOTHING,
     ApplyRule,
     BilinearUpdate,
     Memories,
@@ -254,13 +255,28 @@ class PackedLayer:
         """
         if graphs.kernels and self.by_kernels is not None:
             return self.by_kernels(memories, graphs.packing)
+        return self.updated(memories, self.read(memories, graphs), graphs, sums)
+
+    def read(self, memories: Memories, graphs: PackedGraphs) -> Memories:
+        """The memories as rules read them."""
         read = dict(memories)
         for letter, norm in self.layer.norms.items():
             kernels = graphs.kernels or graphs.tiled
             read[letter] = cast(Normalise, norm).on_rows(memories[letter], graphs.packing, kernels)
+        return read
+
+    def updated(
+        self,
+        memories: Memories,
+        read: Memories,
+        graphs: PackedGraphs,
+        sums: bool = False,
+        given: Mapping[str, Sequence[Tensor]] = NOTHING,
+    ) -> Memories:
+        """The new memories; `given` are rows of rules that are no steps of the layer."""
         operands: dict[int, Tensor] = {}
         for letter, selectors in self.selectors.items():
-            operands |= _selected(read[letter], selectors)
+            operands |= selected(read[letter], selectors)
         new: Memories = {}
         bilinear = len(self.rules) < len(self.layer.updates)  # which reads the new matrix memory
         sums = sums and not bilinear and not graphs.packing.padded
@@ -275,6 +291,7 @@ class PackedLayer:
                 else rule.part([operands[id(select)] for select in rule.rule.selectors], graphs)
                 for rule in self.rules[letter]
             ]
+            parts += map(packed_mlp.Part, given.get(letter, ()))
             if update.skips:
                 parts.insert(0, packed_mlp.Part(read[letter]))
             residual = memories[letter] if update.residual else None
@@ -297,7 +314,7 @@ def _updated(
     """The new memory: one op for a matrix memory's two-layer MLP, else as the layer writes it."""
     if _is_one_op(update, parts):
         return packed_mlp.mix(parts, *_maps(update, parts), packing, residual)
-    values = [_rows(part, packing) for part in parts]
+    values = [part_rows(part, packing) for part in parts]
     value = through(update.mixer, values[0] if len(values) == 1 else torch.cat(values, dim=-1))
     return value if residual is None else value + residual
 
@@ -314,7 +331,7 @@ def _maps(
     return first, second, "silu" if isinstance(update.mixer[1], nn.SiLU) else "relu"
 
 
-def _rows(part: packed_mlp.Part, packing: Packing) -> Tensor:
+def part_rows(part: packed_mlp.Part, packing: Packing) -> Tensor:
     if part.diagonal:
         zeros = part.left.new_zeros(packing.pairs, part.left.shape[1])
         return zeros.index_copy(0, packing.diagonal, part.left)
@@ -337,7 +354,7 @@ def _by_block(
     return packing.rows(values, "V")
 
 
-def _selected(memory: Tensor, selectors: Sequence[Select]) -> dict[int, Tensor]:
+def selected(memory: Tensor, selectors: Sequence[Select]) -> dict[int, Tensor]:
     """The operands of a memory by selector; all linear ones are one product."""
     operands: dict[int, Tensor] = {}
     linear = [select for select in selectors if _is_linear(select)]

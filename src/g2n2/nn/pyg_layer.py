@@ -199,7 +199,7 @@ class GrammarLayer(nn.Module):
         adjacency, nodes, edges, mask, *designed = self.network.checked(graphs)
         memories, constants = self.network.final(adjacency, nodes, edges, mask, *designed)
         values = self.network.read_out(memories, constants, mask)[mask]
-        if not self.network.plan.grammar.has_matrices:
+        if "M" not in memories:
             return values, None
         return values, PairFeatures(memories["M"].to(values.dtype), mask)
 

@@ -15,13 +15,15 @@ from ..compiler.plan import RuleStep
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import ReadoutPlan
 from ..errors import LoweringError
+from ..grammars.rules import crosses
 from ..ops import reference as ops
 from .input_memories import LazyConstants
 from .layer import ACTIVATIONS, ApplyRule, Memories, linear
+from .scopes import SUMS, SentenceSum
 
 LEAST = float("-inf")
 MATRIX_SUMS = {("diagonal", "sum"), ("off-diagonal", "sum")}
-SUMS = {*MATRIX_SUMS, ("nodes", "sum")}
+PLAIN_SUMS = {*MATRIX_SUMS, ("nodes", "sum")}
 NO_SUMS: Mapping[str, Tensor] = MappingProxyType({})
 OVER_NODES = {"scalars": 0, "off-diagonal": 2}
 """How many nodes a part is summed over, where not one."""
@@ -84,7 +86,12 @@ class Readout(nn.Module):
         self.plan = plan
         self.dropout = 0.0
         self.unit = typical_size if preset.normalised else 1.0
-        self.rules = nn.ModuleList(SentenceRule(step, preset, self.unit) for step in plan.steps)
+        self.rules, self.sums = (
+            nn.ModuleList(
+                module(step, preset, self.unit) for step in plan.steps if crosses(step.rule) == sums
+            )
+            for module, sums in ((SentenceRule, False), (SentenceSum, True))
+        )
         maps = [linear(part) for part in plan.maps]
         self.straight = maps.pop(0) if plan.linear_path else None
         parts: list[nn.Module] = []
@@ -105,7 +112,7 @@ class Readout(nn.Module):
     def sums_only(self) -> bool:
         """Whether it reads sums of nodes and pairs and nothing else."""
         plan = self.plan
-        return plan.task == "graph" and not self.rules and {*plan.pools} <= SUMS
+        return plan.task == "graph" and not plan.steps and {*plan.pools} <= PLAIN_SUMS
 
     @property
     def reads_pairs(self) -> bool:
@@ -192,6 +199,8 @@ class Readout(nn.Module):
         parts = [self.pooled(memories, mask, sums)] if self.plan.pooled_width else []
         if self.rules:
             parts += self.sentences(memories, constants)
+        if self.sums:
+            parts.append(memories[SUMS])
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     def sentences(self, memories: Memories, constants: Constants) -> list[Tensor]:

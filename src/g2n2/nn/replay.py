@@ -75,7 +75,7 @@ class Replay:
         self.model.eval()
         graphs = self.model.packed.pack(*self.model.checked(batch))
         # Blocks of other sizes are other work, and so are other numbers of marked copies.
-        if not graphs.packing.padded or self.model.marks is not None:
+        if not graphs.packing.padded or self.model.plan.marks is not None:
             with torch.autocast("cuda", self.dtype, enabled=self.dtype is not None):
                 return self.model.network(*self.model.checked(batch))
         key, work = self._recorded(graphs)

@@ -196,7 +196,7 @@ class RunConfig:
         pair_bias: Whether MLPs on M have biases.
         pair_norm: How `modern` reads M: normalised for each `entry` or `graph`, or not (`none`).
         marks: Nodes that a grammar with marks (r-G_L3Σ) marks: `all`, `orbits`, `heavy`, or
-            how many are drawn in training.
+            how many are drawn in training; `all` or a number for L3Σ (full).
         trunk: Layers before the marks, which all marked copies of a graph share.
         decision: Hidden widths of the decision layers.
         context: Append the pooled vector to nodes and edges.
@@ -475,7 +475,9 @@ def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig
     is_text = chosen.grammar.name == GIVEN and config.grammar.strip() != "-"
     name = config.grammar if is_text else chosen.grammar.name
     settings = replace(config, grammar=name, rules=rules_of(chosen.grammar))
-    other = chosen.other  # with marks the exhaustive grammar has no network to compare with
+    other = (
+        chosen.other
+    )  # with marks the exhaustive grammar may have no network with the same options
     return settings, None if exhaustive or (other and other.scope) else other
 
 

@@ -338,6 +338,8 @@ def recordable(model: nn.Module, store: GraphStore) -> TypeGuard[GrammarGNN]:
     if not isinstance(model, GrammarGNN) or not model.packs:
         return False
     marks = model.plan.marks
+    if model.plan.scoped:
+        return False  # copies that meet are counted on the host
     if marks is not None and (model.supports is not None or most > PADDED_NODES):
         return False  # supports and blocks of copies take too much
     if marks is not None and len(marks.names) > 1 and marks.chosen == "orbits":

@@ -67,7 +67,7 @@ def plan(grammar: Grammar, nodes: int, width: int, layers: int) -> Network:
     rest = costs.inputs() + norms + costs.decision()
     shares += [Share("read-out", "", costs.readout()), Share("inputs, norms, decision", "", rest)]
     selectors: dict[str, tuple[str, ...]] = {}
-    for item in numbered_selectors(network_plan.layers[-1]):
+    for item in numbered_selectors(network_plan.layers[network_plan.shown_layer]):
         rule = names.get(str(item.step.rule), str(item.step.rule))
         selectors[rule] = (*selectors.get(rule, ()), f"L{item.number}")
     drawing = re.sub(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...language.sorts import M, R, S, Sort, V
-from ..plan import SYMBOLS, NetworkPlan, shape
+from ..plan import NetworkPlan, shape, symbol
 from ..plan_to_text import input_text, local_texts, pool_texts, sizes_text
 from .canvas import FAINT, Box, Canvas, Point, text_width
 from .layer import BILINEAR, body_label
@@ -72,23 +72,25 @@ class _Architecture:
         self._readouts()
 
     def _row_height(self, sort: Sort) -> float:
-        rules = max(
-            len(update.steps)
-            for layer in self.plan.layers
-            for update in layer.updates
-            if update.sort == sort
-        )
+        updates = [update for layer in self.plan.layers for update in layer.updates]
+        rules = max((len(update.steps) for update in updates if update.sort == sort), default=0)
         parts = sum(part.beside == sort for part in self.parts)
         return max(SIZE + BELOW + 24, _LINE * rules + 20, _PART_PITCH * parts)
 
     def _axis(self, sort: Sort) -> float:
         return self.rows[sort].cy
 
+    def _widths(self, layer: int) -> dict[Sort, int]:
+        """Channels before a layer; after the last of the memories that it makes."""
+        widths = self.plan.widths_before(layer)
+        last = layer == len(self.plan.layers)
+        return self.plan.layers[-1].widths() if last else widths
+
     def _arrows(self, layer: int, end: float, start: float) -> None:
         """One arrow for each memory that goes into layer number `layer`, with its channels."""
-        for sort, width in self.plan.widths_before(layer).items():
+        for sort, width in self._widths(layer).items():
             y = self._axis(sort)
-            self.canvas.arrow([(start, y), (end, y)], MEMORY[sort].stroke)
+            self.canvas.arrow([(start, y), (end, y)], MEMORY[sort.plain].stroke)
             self.canvas.text((start + end) / 2 - 3, y - 11, str(width), 11, FAINT)
 
     def _fan(
@@ -120,13 +122,14 @@ class _Architecture:
             y = box.y + 48 + 24 * row
             self.canvas.text(box.x + 14, y, name, 14, INPUT.stroke, "start", bold=True)
             self.canvas.text(box.right - 14, y, size, 11, FAINT, "end")
-        self.x = box.right + _GAP
+        widths = [text_width(input_text(self.plan, s), 12) for s in _input_widths(self.plan)]
+        self.x = box.right + max(_GAP, max(widths) - SIZE + 16)  # what stands above the icons
         ends = [self._axis(sort) for sort in _input_widths(self.plan)]
         self._fan((box.right, box.cy), ends, self.x, INPUT.stroke)
 
     def _memories(self, layer: int, formulas: bool = False) -> None:
         """A column of memories: the inputs, or what the last layer made."""
-        widths = _input_widths(self.plan) if formulas else self.plan.widths_before(layer)
+        widths = _input_widths(self.plan) if formulas else self._widths(layer)
         if not formulas:
             self._arrows(layer, self.x + _GAP, self.x)
             self.x += _GAP
@@ -144,9 +147,9 @@ class _Architecture:
         for sort, linear in self.plan.embeddings:
             y = self._axis(sort)
             box = Box(self.x + _GAP, y - 22, width, 44)
-            self.canvas.arrow([(self.x, y), (box.x, y)], MEMORY[sort].stroke)
+            self.canvas.arrow([(self.x, y), (box.x, y)], MEMORY[sort.plain].stroke)
             sizes = sizes_text([linear])
-            self.canvas.box(box, MIXER, "embedding", SYMBOLS[sort], "linear", 13, detail=sizes)
+            self.canvas.box(box, MIXER, "embedding", symbol(sort), "linear", 13, detail=sizes)
         self.x += _GAP + width
 
     def _layer(self, index: int) -> None:
@@ -200,7 +203,7 @@ class _Architecture:
         if not any(len(part.sources) > 1 for part in self.parts):
             shares = [0.5] * len(read)  # no line crosses another
         for (sort, heights), share in zip(read.items(), shares, strict=True):
-            self._fan((start, self._axis(sort)), heights, x, MEMORY[sort].stroke, share)
+            self._fan((start, self._axis(sort)), heights, x, MEMORY[sort.plain].stroke, share)
         self._decision(join)
 
     def _decision(self, x: float) -> None:

@@ -8,12 +8,12 @@ from itertools import pairwise
 from ...errors import LoweringError
 from ...language.sorts import M, Sort
 from ..plan import (
-    SYMBOLS,
     MemoryUpdate,
     NetworkPlan,
     NumberedSelector,
     RuleStep,
     numbered_selectors,
+    symbol,
 )
 from ..plan_to_text import mixer_sizes, sizes_text
 from .canvas import FAINT, Box, Canvas, text_width
@@ -59,8 +59,8 @@ def body_label(step: RuleStep) -> str:
 
 
 def layer_svg(plan: NetworkPlan, layer: int | None = None) -> str:
-    """The figure of one layer, counted from 1; the last where none is named."""
-    number = len(plan.layers) if layer is None else layer
+    """The figure of one layer, counted from 1; the last with all memories where none is named."""
+    number = plan.shown_layer + 1 if layer is None else layer
     if not 1 <= number <= len(plan.layers):
         raise LoweringError(f"the network has layers 1 to {len(plan.layers)}, got {number}")
     title = f"{plan.grammar.name or 'The given grammar'}, layer {number} of {len(plan.layers)}"
@@ -74,7 +74,7 @@ def draw_layer(canvas: Canvas, plan: NetworkPlan, index: int, x: float, y: float
     """Draw layer number `index`, counted from 0, with its upper left corner at (x, y)."""
     drawing = _LayerDrawing(canvas, plan, index, x, y)
     drawing.draw_memories()
-    for band in drawing.bands:
+    for band in drawing.updated:
         drawing.draw_rules(band)
         drawing.draw_mixer(band)
     drawing.draw_new_c()
@@ -93,10 +93,16 @@ class _LayerDrawing:
         for update in layer.updates:
             self.bands.append(_band(update, numbered, y))
             y = self.bands[-1].bottom + _BAND_GAP
+        self.updated = list(self.bands)
+        for sort in {item.selector.sort: None for item in numbered}:  # read and not updated
+            if all(sort != update.sort for update in layer.updates):
+                only_read = MemoryUpdate(sort, 0, (), ())
+                self.bands.append(_band(only_read, [], y))
+                y = self.bands[-1].bottom + _BAND_GAP
         steps = [step for update in layer.updates for step in update.steps]
         self.norm = x + SIZE + 24
         self.lanes = self.norm + (74 if layer.norms else 0)
-        self.selectors = self.lanes + LANE * len(layer.updates) + 20
+        self.selectors = self.lanes + LANE * len(self.bands) + 20
         sizes = [text_width(sizes_text(item.selector.maps), 11) for item in numbered]
         self.selector_width = max((text_width("L_{99}", 14) + width for width in sizes), default=0)
         self.selector_width += 26 if steps else 0
@@ -143,12 +149,12 @@ class _LayerDrawing:
     def _draw_lane(
         self, sort: Sort, x: float, start: float, lane: float, branches: list[tuple[float, float]]
     ) -> None:
-        canvas, color = self.canvas, MEMORY[sort].stroke
+        canvas, color = self.canvas, MEMORY[sort.plain].stroke
         heights = [start, *(y for _, y in branches)]
         if sort in self.normed:
             box = Box(self.norm, start - 11, 58, 22)
             canvas.line([(x, start), (box.x, start)], color)
-            canvas.box(box, MIXER, "norm", f"norm {SYMBOLS[sort]}", "norm", 12, bold=False)
+            canvas.box(box, MIXER, "norm", f"norm {symbol(sort)}", "norm", 12, bold=False)
             x = box.right
         canvas.line([(x, start), (lane, start)], color)
         canvas.line([(lane, min(heights)), (lane, max(heights))], color)
@@ -183,7 +189,7 @@ class _LayerDrawing:
         bilinear = update.kind == "bilinear"
         if not bilinear:
             join = Box(self.join, band.top, _JOIN, band.bottom - band.top)
-            canvas.box(join, MIXER, "join", f"‖ {SYMBOLS[update.sort]}")
+            canvas.box(join, MIXER, "join", f"‖ {symbol(update.sort)}")
             canvas.text(join.cx, band.axis, "‖", 17, bold=True)
             canvas.arrow([(join.right, band.axis), (box.x, band.axis)])
         name, sizes = _mixer_lines(update)
@@ -194,11 +200,11 @@ class _LayerDrawing:
 
     def draw_new_c(self) -> None:
         """The released code's node update reads the new C, straight from the MLP above it."""
-        for above, band in pairwise(self.bands):
+        for above, band in pairwise(self.updated):
             if band.update.kind == "bilinear":
                 x = self.mixer + self.mixer_width / 2
                 start, end = above.axis + _MIXER / 2, band.axis - _MIXER / 2
-                color, middle = MEMORY[above.update.sort].stroke, (start + end) / 2
+                color, middle = MEMORY[above.update.sort.plain].stroke, (start + end) / 2
                 self.canvas.arrow([(x, start), (x, end)], color)
                 self.canvas.text(x + 8, middle, "C^{(l+1)}", 13, color, "start", bold=True)
 
@@ -247,5 +253,5 @@ def _mixer_lines(update: MemoryUpdate) -> tuple[str, str]:
     if update.kind == "bilinear":
         return BILINEAR, mixer_sizes(update)
     name = f"{'MLP' if len(update.mixer) > 1 else 'linear'}_{{{update.sort.variable}}}"
-    added = f", then + {SYMBOLS[update.sort]}" if update.residual else ""
+    added = f", then + {symbol(update.sort)}" if update.residual else ""
     return name, mixer_sizes(update) + added

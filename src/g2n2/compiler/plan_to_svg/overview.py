@@ -75,7 +75,7 @@ def _draw_stages(
 def _draw_framed_layer(canvas: Canvas, plan: NetworkPlan, last: Box) -> None:
     """The layer in a frame as wide as the stages above it, which the last of them points at."""
     trial = Canvas()
-    draw_layer(trial, plan, len(plan.layers) - 1, 0.0, 0.0)
+    draw_layer(trial, plan, plan.shown_layer, 0.0, 0.0)
     needed = trial.bounds
     top = canvas.bounds.bottom + 62
     width = max(last.right, needed.width + 60)
@@ -86,7 +86,7 @@ def _draw_framed_layer(canvas: Canvas, plan: NetworkPlan, last: Box) -> None:
     caption = "a memory for each variable, a step for each rule"
     canvas.text(last.cx - 12, frame.y - 24, caption, 11, FAINT, "end")
     x = frame.cx - needed.width / 2 - needed.x
-    draw_layer(canvas, plan, len(plan.layers) - 1, x, frame.y + 52 - needed.y)
+    draw_layer(canvas, plan, plan.shown_layer, x, frame.y + 52 - needed.y)
 
 
 def _grammar_lines(grammar: Grammar, kept: set[Rule]) -> list[list[ColouredText]]:

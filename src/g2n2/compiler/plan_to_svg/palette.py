@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...language.sorts import M, R, S, Sort, V
-from ..plan import SYMBOLS
+from ..plan import symbol
 from .canvas import FAINT, Box, Canvas, Paint
 
 MEMORY: dict[Sort, Paint] = {
@@ -31,12 +31,12 @@ def memory_icon(
 ) -> Box:
     """A memory with its name and size below, as C^(l), and the box around the drawing."""
     frame = Box(x, cy - (SIZE + BELOW) / 2, SIZE, SIZE)
-    canvas.box(frame, Paint("none", "none"), "memory", f"{SYMBOLS[sort]} {side}", radius=0)
-    for part in _parts(sort, frame):
-        canvas.patch(part, MEMORY[sort])
-    name = f"{SYMBOLS[sort]}^{{({exponent})}}"
-    canvas.text(frame.cx, frame.bottom + 15, name, 15, MEMORY[sort].stroke, bold=True)
-    size = "n×" * sort.boundary + str(channels)
+    canvas.box(frame, Paint("none", "none"), "memory", f"{symbol(sort)} {side}", radius=0)
+    for part in _parts(sort.plain, frame):
+        canvas.patch(part, MEMORY[sort.plain])
+    name = f"{symbol(sort)}^{{({exponent})}}"
+    canvas.text(frame.cx, frame.bottom + 15, name, 15, MEMORY[sort.plain].stroke, bold=True)
+    size = "n×" * (sort.scope + sort.boundary) + str(channels)
     canvas.text(frame.cx, frame.bottom + 32, size, 11, FAINT)
     return frame
 
