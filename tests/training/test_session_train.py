@@ -155,6 +155,13 @@ def test_resume_goes_on_with_the_runs_own_settings(tmp_path: Path) -> None:
         ({"dataset": []}, DataError, "holds no graph"),
         ({"dataset": 7}, DataError, "expected a path or a list of graphs"),
         ({"target": "z"}, DataError, "no target 'z'"),
+        (
+            {"dataset": [nx.path_graph(4)] * 20},
+            DataError,
+            "no target to learn; .*'y' of graph.graph",
+        ),
+        ({"dataset": [nx.path_graph(4)], "target": "z"}, DataError, "'z'; a target is 'y' of"),
+        ({"dataset": [np.ones((3, 3))] * 20}, DataError, "matrices have no targets"),
         ({"width": 0}, DataError, "width must be at least 1"),
         ({"width": "wide"}, DataError, "width in train should be a whole number, got 'wide'"),
         ({"grammar": "nonsense"}, GrammarError, "no grammar is called"),

@@ -23,6 +23,12 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Level = Literal["graph", "node", "edge"]
 Kind = Literal["regression", "binary", "multiclass"]
+TARGET_PLACES = {
+    "networkx": "a target is 'y' of graph.graph, or of all nodes or edges",
+    "pyg": "a target is data.y",
+    "matrices": "matrices have no targets: give networkx graphs or PyG Data",
+}
+"""Of targets, by the format of graphs in memory."""
 PER_GRAPH = ("rows", "elements", "smiles", "not_read", "other_atoms")
 """Entries of a source with one value per graph: its record, its elements, its SMILES, phrases on
 what the features leave out of it, and the symbols of atoms whose element has no feature."""
@@ -208,6 +214,11 @@ class GraphSet(Described):
             source={**self.source, **per_graph},
         )
 
+    @property
+    def target_place(self) -> str:
+        """Where graphs in memory have their targets; empty for those of a file."""
+        return TARGET_PLACES.get(str(self.source.get("format")), "")
+
     def with_targets(self, wanted: Sequence[str] | None) -> GraphSet:
         """The set with some target columns, by name or symbol in any case; with all where None."""
         if wanted is None:
@@ -217,8 +228,13 @@ class GraphSet(Described):
         for name in wanted:
             matches = [k for k, names in enumerate(spelled) if name and name.lower() in names]
             if not matches:
-                names = ", ".join(column.name for column in self.columns) or "none"
-                raise DataError(f"{self.name} has no target {name!r}; it has: {names}")
+                names = ", ".join(column.name for column in self.columns)
+                listed = (
+                    f"it has: {names or 'none'}"
+                    if names or not self.target_place
+                    else self.target_place
+                )
+                raise DataError(f"{self.name} has no target {name!r}; {listed}")
             chosen.append(matches[-1])
         columns = tuple(self.columns[index] for index in chosen)
         return replace(self, targets=self.targets[:, chosen], columns=columns)

@@ -47,7 +47,8 @@ class Task:
         names = ", ".join(column.name for column in graphs.columns)
         if not kinds:
             notes = "".join(f" {note}" for note in graphs.notes)  # what the reader made of it
-            raise DataError(f"{graphs.name} has no target to learn; name one with --target.{notes}")
+            advice = graphs.target_place or "name one with --target"
+            raise DataError(f"{graphs.name} has no target to learn; {advice}.{notes}")
         if len(kinds) > 1:
             raise DataError(
                 f"the targets {names} mix {' and '.join(sorted(kinds))}; "
