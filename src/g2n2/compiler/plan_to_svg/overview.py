@@ -20,6 +20,7 @@ ColouredText = tuple[str, str, bool]
 
 _LINE = 25.0
 _SIZE = 14.0
+_CAPTION = 13.5
 _WIDEST = 400.0
 
 
@@ -62,13 +63,12 @@ def _draw_stages(
 ) -> Box:
     """Boxes of text from left to right with arrows between them; the last box."""
     middle = max(len(lines) for _, lines in stages) * _LINE / 2 + 12
-    gap = max(text_width(caption, 11) for caption in captions) + 36
     box = _text_box(canvas, 0.0, middle, *stages[0])
     for stage, caption in zip(stages[1:], captions, strict=True):
-        start = box.right
+        start, gap = box.right, text_width(caption, _CAPTION) + 36
         box = _text_box(canvas, start + gap, middle, *stage)
         canvas.arrow([(start, middle), (box.x, middle)])
-        canvas.text(start + gap / 2 - 3, middle - 13, caption, 11, FAINT)
+        canvas.text(start + gap / 2 - 3, middle - 14, caption, _CAPTION, FAINT)
     return box
 
 
@@ -84,7 +84,7 @@ def _draw_framed_layer(canvas: Canvas, plan: NetworkPlan, last: Box) -> None:
     canvas.text(frame.x + 24, frame.y + 24, "layer", 15, anchor="start", bold=True)
     canvas.arrow([(last.cx, last.bottom), (last.cx, frame.y)])
     caption = "a memory for each variable, a step for each rule"
-    canvas.text(last.cx - 12, frame.y - 24, caption, 11, FAINT, "end")
+    canvas.text(last.cx - 12, frame.y - 24, caption, _CAPTION, FAINT, "end")
     x = frame.cx - needed.width / 2 - needed.x
     draw_layer(canvas, plan, plan.shown_layer, x, frame.y + 52 - needed.y)
 
