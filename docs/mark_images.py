@@ -70,38 +70,38 @@ def picture(width: int, height: int, title: str, parts: Parts) -> str:
 
 def copies() -> str:
     """A graph, a copy of it for each marked vertex, the layers on each, and the sum."""
-    parts = [*graph(20, 150, None), text(70, 285, "G")]
+    parts = [*graph(20, 160, None), text(70, 295, "G")]
     for row, vertex in enumerate((0, 2, 4)):
         y = 20 + 140 * row
         parts += [
-            arrow(135, 200, 195, y + 50),
+            arrow(135, 210, 195, y + 50),
             *graph(215, y, vertex),
-            text(265, y + 128, f"(G, v{'₁₂₅'[row]})", 14),
+            text(265, y + 128, f"(G, v{'₁₃₅'[row]})", 14),
             arrow(330, y + 50, 380, y + 50),
             f'<rect x="385" y="{y + 25}" width="120" height="50" rx="6" fill="#eef3fa" '
             f'stroke="{BLUE}"/>',
             text(445, y + 46, "V′ → M′V′ | 1 | v", 12),
             text(445, y + 64, "M′ → …, 3 layers", 12),
             arrow(510, y + 50, 560, y + 50),
-            text(592, y + 55, f"S′(v{'₁₂₅'[row]})"),
-            arrow(625, y + 50, 690 + 4 * (row == 1), 175 + 30 * row),
+            text(592, y + 55, f"S′(v{'₁₃₅'[row]})"),
+            arrow(625, y + 50, 690 + 4 * (row == 1), 180 + 30 * row),
         ]
     parts += [
         text(
             445,
-            445,
+            460,
             "a copy for each of the five nodes (three are shown), the same weights for all",
             13,
             GREY,
         )
     ]
     parts += [
-        f'<circle cx="718" cy="205" r="22" fill="#fff" stroke="{RED}" stroke-width="2"/>',
-        text(718, 212, "Σ", 20, RED),
-        arrow(742, 205, 780, 205),
-        text(797, 210, "S"),
+        f'<circle cx="718" cy="210" r="22" fill="#fff" stroke="{RED}" stroke-width="2"/>',
+        text(718, 217, "Σ", 20, RED),
+        arrow(742, 210, 780, 210),
+        text(797, 215, "S"),
     ]
-    return picture(830, 460, "One copy of the graph for each mark, and the sum over them", parts)
+    return picture(830, 475, "One copy of the graph for each mark, and the sum over them", parts)
 
 
 def pattern() -> str:
