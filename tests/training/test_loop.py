@@ -346,7 +346,9 @@ def test_parts_without_a_known_target(tmp_path: Path, monkeypatch: pytest.Monkey
     assert result.best_epoch == 3
     assert not result.scores
     assert any("no validation graph has a known target" in note for note in result.parts.notes)
-    with pytest.raises(DataError, match="no training graph has a known target"):
+    with pytest.raises(
+        DataError, match="no training graph has a known value of triangle, 4_cycle: fill"
+    ):
         run(tmp_path / "none", with_unknown(np.arange(50), slice(None)))
 
 
