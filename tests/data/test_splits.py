@@ -132,7 +132,7 @@ FIVE = [0.5, 1.5, 2.5, 3.5, 4.5]
         ("random", (float("nan"), 0.5, 0.5), "", "expected three from 0 to 1"),
         ("scaffold", None, "", "needs SMILES"),
         ("stored", None, "", "no part 'train' (parts: none)"),
-        ("fold:1", None, "", "it has no folds"),
+        ("fold:1", None, "", "has no fold '1'; it has none: take random"),
         ("file", None, '{"train": [0, 1], "test": [1]}', "graph 1 (1) is in 'train' and 'test'"),
         ("file", None, '{"train": [0, 0]}', "graph 0 (0) is twice in 'train'"),
         (
