@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from g2n2.data.graph_set import GraphSet, Ints
-from g2n2.data.qm9 import QM9_TARGETS, find_source, load_qm9
+from g2n2.data.qm9 import QM9_TARGETS, load_qm9
+from g2n2.data.qm9_build import find_source
 from g2n2.errors import DataError
 from g2n2.training.checkpoint import sha256, write_manifest
 from g2n2.training.run import HELD_OUT, Run

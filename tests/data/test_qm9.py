@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from g2n2.data import qm9
+from g2n2.data import qm9_build
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.qm9 import build_qm9, find_target, load_qm9, read_cache
 from g2n2.errors import DataError
@@ -132,7 +132,7 @@ def test_energies_come_in_mev_when_asked_and_nothing_else_changes(cache: Path) -
 def test_two_spawned_processes_build_what_one_does(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(qm9, "_CHUNK", 8)
+    monkeypatch.setattr(qm9_build, "_CHUNK", 8)
     one, two = tmp_path / "one", tmp_path / "two"
     build_qm9(one, rows=30, processes=1, progress=False)
     build_qm9(two, rows=30, processes=2, progress=False)
@@ -144,8 +144,8 @@ def test_a_worker_of_another_program_builds_it_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     """Such a process is a daemon, and Python lets those start no other."""
-    monkeypatch.setattr(qm9, "current_process", lambda: SimpleNamespace(daemon=True))
-    monkeypatch.setattr(qm9, "ProcessPoolExecutor", None)
+    monkeypatch.setattr(qm9_build, "current_process", lambda: SimpleNamespace(daemon=True))
+    monkeypatch.setattr(qm9_build, "ProcessPoolExecutor", None)
     build_qm9(tmp_path / "cache", rows=10, processes=2, progress=False)
     assert (tmp_path / "cache").is_file()
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from g2n2.data.qm9 import AROMATIC_BIT, Arrays, molecule_from_smiles
+from g2n2.data.qm9_build import AROMATIC_BIT, Arrays, molecule_from_smiles
 from g2n2.errors import DataError
 
 Chem = pytest.importorskip("rdkit.Chem", reason="rdkit is not installed")

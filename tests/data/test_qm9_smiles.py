@@ -7,10 +7,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from g2n2.data import qm9
 from g2n2.data.graph_set import GraphSet
-from g2n2.data.qm9 import load_qm9
-from g2n2.data.qm9_features import ring_edges
+from g2n2.data.qm9 import QM9_TARGETS, load_qm9, ring_edges, write_cache
+from g2n2.data.qm9_build import find_source, read_entries, rebuild
 from g2n2.data.readers import Options
 from g2n2.data.readers.molecules import read_smiles_list
 
@@ -38,11 +37,12 @@ def test_ring_edges_are_those_that_are_no_bridge() -> None:
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory, qm9pack: Path) -> tuple[GraphSet, list[str]]:
     """Every 200th molecule of the last 40,000, as the training side sees it, and their SMILES."""
-    entries = list(islice(qm9._entries(qm9.find_source()[2:]), 0, None, 200))
-    arrays = qm9._rebuild(entries)
+    columns = [target.column for target in QM9_TARGETS]
+    entries = list(islice(read_entries(find_source()[2:], columns), 0, None, 200))
+    arrays = rebuild(entries)
     path = tmp_path_factory.mktemp("qm9") / "sample.cache"
     about = {"origin": "qm9pack", "files": {}, "rdkit": ""}
-    qm9.write_cache(path, arrays, about)
+    write_cache(path, arrays, about)
     return load_qm9("smiles", cache=path).check(), [texts[0] for _, _, texts in entries]
 
 

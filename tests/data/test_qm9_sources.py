@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from g2n2.data import qm9
-from g2n2.data.qm9 import QM9_TARGETS, build_qm9, find_source, load_qm9
+from g2n2.data import qm9_build
+from g2n2.data.qm9 import QM9_TARGETS, build_qm9, load_qm9, write_cache
+from g2n2.data.qm9_build import find_source, rebuild
 from g2n2.errors import DataError
 
 HEADER = "mol_id,A,B,C,mu,alpha,homo,lumo,gap,r2,zpve,u0,u298,h298,g298,cv,u0_atom,u298_atom,h298_atom,g298_atom"
@@ -52,7 +53,7 @@ def test_incomplete_and_damaged_sources_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: str, complaint: str
 ) -> None:
     pytest.importorskip("rdkit", reason="rdkit is not installed")
-    monkeypatch.setattr(qm9, "find_source", lambda: [table(tmp_path / "part.csv", cells)])
+    monkeypatch.setattr(qm9_build, "find_source", lambda: [table(tmp_path / "part.csv", cells)])
     with pytest.raises(DataError, match=complaint):
         build_qm9(tmp_path / "cache", processes=1, progress=False)
     assert not (tmp_path / "cache").exists()
@@ -72,7 +73,7 @@ def test_features_are_those_of_pyg(tmp_path: Path) -> None:
         xyz = str(molecule.GetConformer().GetPositions().round(4).tolist())
         entries.append((number, (1.0,) * 12, (smiles, elements, xyz)))
     path = tmp_path / "qm9.cache"
-    qm9.write_cache(path, qm9._rebuild(entries), {"origin": "qm9pack"})
+    write_cache(path, rebuild(entries), {"origin": "qm9pack"})
     graphs = load_qm9(track="distance", cache=path)
     folder = tmp_path / "data" / "raw"
     folder.mkdir(parents=True)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from .graph_set import GraphSet
-from .qm9_features import ATOMIC_NUMBERS
+from .qm9_build import ATOMIC_NUMBERS
 
 Values = NDArray[np.float64]
 BETWEEN = "·"

@@ -3,11 +3,6 @@
 `load_qm9` reads a cache file, which is built once from the package qm9pack. There are two tracks,
 always named in results: `bonds` sees the molecular graph, `distance` sees the geometry as well.
 
-qm9pack gives a geometry and a SMILES whose atoms are in different orders. The bonds are rebuilt by
-taking as many atom pairs as the SMILES has bonds, shortest first by d / (rᵢ + rⱼ), and matching the
-SMILES onto that skeleton. A match covers every atom and the counts are equal, so it is an
-isomorphism: the molecule in XYZ order is the SMILES' molecule, bond for bond.
-
 The arrays of a molecule, of a chunk and of the cache are the same, one molecule after the other:
 
 - `numbers` and `sizes` `[G]`, the number in GDB-9 from 1 and the atoms; `targets` `[G, 12]`
@@ -20,59 +15,50 @@ The arrays of a molecule, of a chunk and of the cache are the same, one molecule
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import importlib.metadata
-import importlib.util
 import io
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import cache as remember
-from importlib import import_module
-from itertools import islice
-from multiprocessing import current_process, get_context
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from ..atomic_files import sole_builder
 from ..errors import DataError
-from ..input_files import sha256_of
 from ..validation import check_option
 from .archives import read_npz
 from .files import cache_folder, write_cache_file
 from .graph_set import GraphSet, Ints, Target
-from .qm9_features import AROMATIC_BIT, ATOMIC_NUMBERS, FEATURE_NOTES, Features, feature_columns
+from .qm9_build import AROMATIC_BIT, ATOMIC_NUMBERS, MOLECULES, Arrays, rebuild_qm9
+from .readers.molecules import ATOM_FEATURES, BOND_FEATURES
 
+Features = Literal["pyg", "ppgn", "sanitized", "smiles"]
 Track = Literal["bonds", "distance"]
 EnergyUnit = Literal["hartree", "meV"]
-Bytes = NDArray[np.uint8]
-Arrays = dict[str, NDArray[Any]]
 
-MOLECULES = 130_831
-"""Molecules of QM9 without the 3,054 that failed its consistency check."""
 MEV_PER_HARTREE = 27211.386245988
 """CODATA 2018."""
 RESOLUTION = 1e-5
 """Å to which the cache keeps positions; targets are kept exactly."""
 
-_INSTALL = 'pip install "g2n2[chem]"'
 _FORMAT = 1
 _OCTETS = ("sizes", "elements", "planes", "atoms", "degrees", "neighbours", "orders")
 _DTYPES = {"numbers": "<i4", "targets": "<f8", **dict.fromkeys(_OCTETS, "|u1")}
-_CHUNK = 512
-# Covalent radii in Å by atomic number (Cordero et al. 2008).
-_RADII = {1: 0.31, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57}
-# Two of the 130,831 molecules (133857 and 133859) have a bond longer than some non-bonded pair.
-_LOOSE_RATIO = 1.45
-_MOST_MATCHES = 100_000
+_GROUND = 1e-6  # conductance of each node to ground, so that a graph may have several components
+_ENTRIES = 2**22  # of the matrices that are inverted at a time
+_PYG_NAMES = (*ATOMIC_NUMBERS, "Z", "aromatic", "sp", "sp2", "sp3", "hydrogens")
+_NOTES = {
+    "pyg": "features pyg: aromatic, sp, sp2, sp3 and aromatic bonds are 0 for every molecule, "
+    "as in PyG's own processing; bonds are Kekulé bonds",
+    "ppgn": "features ppgn: the sanitized features, and hydrogen-bond donor and acceptor as "
+    "RDKit's BaseFeatures.fdef defines them",
+    "sanitized": "features sanitized: PyG's columns with what RDKit says of aromaticity and "
+    "hybridisation",
+    "smiles": "features smiles: those of a molecule read from SMILES with its hydrogens, without "
+    "R, S, E and Z",
+}
 
 
 class QM9Target(NamedTuple):
@@ -146,45 +132,132 @@ def load_qm9(
     chosen = [find_target(name) for name in ([names] if isinstance(names, str) else names)]
     path = qm9_cache(cache, progress=progress, rebuild=rebuild)
     arrays, about = read_cache(path)
-    in_mev = [energy_unit == "meV" and target.unit == "hartree" for target in chosen]
     sizes, degrees = arrays["sizes"].astype(np.int64), arrays["degrees"]
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    bonds_before = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
-    notes = [FEATURE_NOTES[features]]
+    starts = np.cumsum(sizes) - sizes
+    edge_counts = np.add.reduceat(degrees, starts, dtype=np.int64)
+    within = np.arange(sizes.sum()) - np.repeat(starts, sizes)
+    edges = np.stack([np.repeat(within, degrees), arrays["neighbours"]])
+    notes = [_NOTES[features]]
     if len(sizes) != MOLECULES:
         notes.append(f"the cache holds {len(sizes):,} of {MOLECULES:,} molecules only")
-    edge_counts = np.diff(bonds_before[np.cumsum(sizes)], prepend=0)
-    edges = np.stack([np.repeat(within, degrees), arrays["neighbours"]])
-    columns = feature_columns(arrays, features, sizes, edge_counts, edges)
+    in_mev = [energy_unit == "meV" and target.unit == "hartree" for target in chosen]
+    values = arrays["targets"][:, [QM9_TARGETS.index(target) for target in chosen]]
+    source: dict[str, object] = {
+        "dataset": "QM9",
+        "track": track,
+        "features": features,
+        "energy_unit": energy_unit,
+        "resolution": f"{RESOLUTION:g} Å",
+        "cache": str(path),
+    }
+    if features == "smiles":
+        columns = _smiles_features(arrays, sizes, edge_counts, edges)
+        symbols = {number: symbol for symbol, number in ATOMIC_NUMBERS.items()}
+        elements = np.split(arrays["elements"], starts[1:])
+        # Read by runs: how a SMILES has to be read to have these features.
+        source |= {
+            "hydrogens": True,
+            "stereo": False,
+            "elements": tuple(frozenset(map(symbols.get, part.tolist())) for part in elements),
+        }
+    else:
+        columns = _pyg_features(arrays, features)
     return GraphSet(
         name=f"QM9 ({track})",
         sizes=sizes,
         edge_counts=edge_counts,
         edges=edges,
-        node_features=columns.nodes,
-        edge_features=columns.edges,
-        targets=arrays["targets"][:, [QM9_TARGETS.index(target) for target in chosen]]
-        * np.where(in_mev, MEV_PER_HARTREE, 1.0),
+        targets=values * np.where(in_mev, MEV_PER_HARTREE, 1.0),
         columns=tuple(
             Target(t.name, "meV" if mev else t.unit, symbol=t.symbol)
             for t, mev in zip(chosen, in_mev, strict=True)
         ),
         positions=_from_planes(arrays["planes"]) if track == "distance" else None,
-        node_names=columns.node_names,
-        edge_names=columns.edge_names,
         ids=tuple(f"gdb_{number}" for number in arrays["numbers"].tolist()),
         notes=tuple(notes),
-        source={
-            "dataset": "QM9",
-            "track": track,
-            "features": features,
-            "energy_unit": energy_unit,
-            "resolution": f"{RESOLUTION:g} Å",
-            "cache": str(path),
-            **columns.source,
-            **about,
-        },
+        source={**source, **about},
+        **columns,
     )
+
+
+def _pyg_features(arrays: Arrays, features: Features) -> dict[str, Any]:
+    """Node and edge features of PyG's files, and of MPNN and PPGN, with their names."""
+    # One-hot H C N O F and Z; aromatic, sp, sp2, sp3; hydrogens; donor and acceptor.
+    by_element = np.zeros((max(ATOMIC_NUMBERS.values()) + 1, 13), dtype=np.float32)
+    for column, number in enumerate(ATOMIC_NUMBERS.values()):
+        by_element[number, [column, 5]] = 1, number
+    nodes = by_element.take(arrays["elements"], axis=0)
+    aromatic, hybridisation, donor, acceptor, hydrogens, _ = arrays["atoms"].T
+    nodes[:, 10] = hydrogens
+    if features != "pyg":
+        nodes[:, 6], nodes[:, 11], nodes[:, 12] = aromatic, donor, acceptor
+        nodes[:, 7:10] = hybridisation[:, None] == (1, 2, 3)
+    node_names = (*_PYG_NAMES, "donor", "acceptor") if features == "ppgn" else _PYG_NAMES
+    return {
+        "node_features": np.ascontiguousarray(nodes[:, : len(node_names)]),
+        "edge_features": _bond_orders(arrays, kekule=features == "pyg"),
+        "node_names": node_names,
+        "edge_names": ("single", "double", "triple", "aromatic"),
+    }
+
+
+def _smiles_features(arrays: Arrays, sizes: Ints, edge_counts: Ints, edges: Ints) -> dict[str, Any]:
+    """The features `readers.molecules` makes of a SMILES with hydrogens, 0 for R, S, E and Z."""
+    aromatic, hybridisation, _, _, hydrogens, charges = arrays["atoms"].astype(np.int64).T
+    on_ring = ring_edges(sizes, edge_counts, edges)
+    first = np.repeat(np.cumsum(sizes) - sizes, edge_counts) + edges[0]
+    values = {
+        **{symbol: arrays["elements"] == number for symbol, number in ATOMIC_NUMBERS.items()},
+        "formal charge": charges - 8,
+        "aromatic": aromatic,
+        **{name: hybridisation == rank for rank, name in enumerate(("sp", "sp2", "sp3"), 1)},
+        "hydrogens": hydrogens,
+        "in ring": np.bincount(first, weights=on_ring, minlength=len(aromatic)) > 0,
+    }
+    nodes = np.zeros((len(aromatic), len(ATOM_FEATURES)), dtype=np.float32)
+    for name, column in values.items():
+        nodes[:, ATOM_FEATURES.index(name)] = column
+    bonds = np.zeros((len(on_ring), len(BOND_FEATURES)), dtype=np.float32)
+    bonds[:, :4] = _bond_orders(arrays, kekule=False)
+    bonds[:, BOND_FEATURES.index("in ring")] = on_ring
+    names = {"node_names": ATOM_FEATURES, "edge_names": BOND_FEATURES}
+    return {"node_features": nodes, "edge_features": bonds, **names}
+
+
+def _bond_orders(arrays: Arrays, *, kekule: bool) -> NDArray[np.float32]:
+    """`[ΣE, 4]` one-hot single, double, triple, aromatic."""
+    by_order = np.zeros((2 * AROMATIC_BIT, 4), dtype=np.float32)
+    for order in (1, 2, 3):
+        by_order[order, order - 1] = 1
+        by_order[order | AROMATIC_BIT, order - 1 if kekule else 3] = 1
+    return by_order.take(arrays["orders"], axis=0)
+
+
+def ring_edges(sizes: Ints, edge_counts: Ints, edges: Ints) -> NDArray[np.bool_]:
+    """`[ΣE]` whether each edge of undirected simple graphs of some hundred nodes lies on a cycle.
+
+    An edge is on no cycle exactly if it is a bridge, and its effective resistance is 1 then. On a
+    cycle of k nodes it is at most (k − 1) / k.
+    """
+    on_cycle = np.zeros(edges.shape[1], dtype=bool)
+    owner = np.repeat(np.arange(len(sizes)), edge_counts)
+    for size in np.unique(sizes[edge_counts > 0]).tolist():
+        members = np.flatnonzero((sizes == size) & (edge_counts > 0))
+        at_once = max(1, _ENTRIES // size**2)
+        for start in range(0, len(members), at_once):
+            chosen = members[start : start + at_once]
+            place = np.full(len(sizes), -1)
+            place[chosen] = np.arange(len(chosen))
+            rows = np.flatnonzero(place[owner] >= 0)
+            graph, (i, j) = place[owner[rows]], edges[:, rows]
+            laplacian = np.zeros((len(chosen), size, size))
+            laplacian[graph, i, j] = -1.0
+            nodes = np.arange(size)
+            laplacian[:, nodes, nodes] = _GROUND - laplacian.sum(2)
+            inverse = np.linalg.inv(laplacian)
+            resistance = inverse[graph, i, i] + inverse[graph, j, j] - 2.0 * inverse[graph, i, j]
+            on_cycle[rows] = resistance < 1.0 - 0.5 / size
+    return on_cycle
 
 
 def qm9_cache(
@@ -199,10 +272,18 @@ def qm9_cache(
     return path
 
 
+def build_qm9(
+    path: Path, rows: int | None = None, processes: int = 2, progress: bool = True
+) -> None:
+    """Build the cache file of all molecules, or the first `rows`, in some worker processes."""
+    columns = [target.column for target in QM9_TARGETS]
+    write_cache(path, *rebuild_qm9(columns, rows, processes, progress))
+
+
 def write_cache(path: Path, arrays: Arrays, about: Mapping[str, Any]) -> None:
     """Write the cache file, whole or not at all."""
-    planes = {"planes": _to_planes(arrays["positions"])}
-    arrays = {name: np.asarray((arrays | planes)[name], dtype) for name, dtype in _DTYPES.items()}
+    arrays = {**arrays, "planes": _to_planes(arrays["positions"])}
+    arrays = {name: np.asarray(arrays[name], dtype) for name, dtype in _DTYPES.items()}
     text = json.dumps({**about, "format": _FORMAT}, sort_keys=True)
     content = io.BytesIO()
     stored: Any = {**arrays, "about": text, "sha256": _checksum(arrays, text)}
@@ -238,7 +319,7 @@ def _checksum(arrays: Arrays, about: str) -> str:
     return digest.hexdigest()
 
 
-def _to_planes(positions: NDArray[Any]) -> Bytes:
+def _to_planes(positions: NDArray[Any]) -> NDArray[np.uint8]:
     """`[3, 3, ΣN]` bytes of the rounded coordinates, low byte first: they compress by a third."""
     steps = np.rint(np.asarray(positions, dtype=np.float64).T / RESOLUTION).astype("<i4")
     if np.abs(steps).max(initial=0) >= 1 << 23:
@@ -247,7 +328,7 @@ def _to_planes(positions: NDArray[Any]) -> Bytes:
     return np.ascontiguousarray(np.moveaxis(octets, 2, 0)[:3])
 
 
-def _from_planes(planes: Bytes) -> NDArray[np.float32]:
+def _from_planes(planes: NDArray[np.uint8]) -> NDArray[np.float32]:
     low, middle, high = planes
     steps = high.view(np.int8).astype(np.float32) * 65536
     steps += middle.astype(np.float32) * 256
@@ -255,228 +336,3 @@ def _from_planes(planes: Bytes) -> NDArray[np.float32]:
     # Whole numbers below 2²³ are exact in float32, and so is 1e5: one rounding in all.
     steps /= np.float32(round(1 / RESOLUTION))
     return np.ascontiguousarray(steps.T)
-
-
-Entry = tuple[int, tuple[float, ...], tuple[str, str, str]]
-"""Number in GDB-9, targets, and SMILES, elements and coordinates as text."""
-
-
-def find_source() -> list[Path]:
-    """The files of the package qm9pack."""
-    # qm9pack cannot be imported with a recent setuptools, but its folder can be found.
-    spec = importlib.util.find_spec("qm9pack")
-    if spec is None or not spec.submodule_search_locations:
-        raise DataError(f"QM9 comes with the package qm9pack, which is not installed: {_INSTALL}")
-    folder = Path(spec.submodule_search_locations[0], "data")
-    files = [folder / f"qm9_part{part}.csv" for part in (1, 2, 3)]
-    if absent := [path.name for path in files if not path.is_file()]:
-        raise DataError(f"qm9pack is installed without {', '.join(absent)}; reinstall it")
-    if importlib.util.find_spec("rdkit") is None:
-        raise DataError(f"building QM9 needs RDKit, which is not installed: {_INSTALL}")
-    return files
-
-
-def _entries(files: Sequence[Path]) -> Iterator[Entry]:
-    """Every molecule, in the order of the files."""
-    for path in files:
-        try:
-            with path.open(encoding="utf-8", newline="") as file:
-                for row in csv.DictReader(file):
-                    targets = tuple(float(row[target.column]) for target in QM9_TARGETS)
-                    texts = (row["SMILES"], row["Elements"], row["XYZ_Ang"])
-                    yield int(row["Index"]), targets, texts
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"cannot read QM9 from {path.name} ({error!r}): reinstall qm9pack"
-            ) from error
-
-
-def build_qm9(
-    path: Path, rows: int | None = None, processes: int = 2, progress: bool = True
-) -> None:
-    """Build the cache file of all molecules, or the first `rows`, in some worker processes."""
-    files = find_source()
-    entries = islice(_entries(files), rows)
-    groups = iter(lambda: list(islice(entries, _CHUNK)), [])
-    chunks: list[Arrays] = []
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not progress) as bar:
-        task = bar.add_task("building QM9", total=min(rows or MOLECULES, MOLECULES))
-        for chunk in _rebuilt(groups, processes):
-            chunks.append(chunk)
-            bar.advance(task, len(chunk["sizes"]))
-    arrays = _joined(chunks)
-    if rows is None and (count := len(arrays["sizes"])) != MOLECULES:
-        raise DataError(f"qm9pack holds {count:,} molecules, QM9 has {MOLECULES:,}: reinstall it")
-    about = {
-        "origin": "qm9pack",
-        "files": {file.name: sha256_of(file) for file in files},
-        "rdkit": importlib.metadata.version("rdkit"),
-    }
-    write_cache(path, arrays, about)
-
-
-def _rebuilt(groups: Iterable[list[Entry]], processes: int) -> Iterator[Arrays]:
-    """Rebuild every group, in order; a daemonic process may not start others."""
-    if processes == 1 or current_process().daemon:
-        yield from map(_rebuild, groups)
-        return
-    # Spawned, not forked: a fork of a process whose torch has threads may hang.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        try:
-            yield from pool.map(_rebuild, groups)
-        except BrokenProcessPool as error:
-            raise DataError(
-                "a process that builds QM9 died: in a script of your own, call load_qm9 below "
-                "`if __name__ == '__main__':`; else the machine may be short of memory"
-            ) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _rebuild(group: list[Entry]) -> Arrays:
-    """Arrays of some entries, made in a worker process.
-
-    The texts are not sent back: they would be nine tenths of the traffic.
-    """
-    molecules: list[Arrays] = []
-    for number, targets, texts in group:
-        arrays = molecule_from_smiles(f"molecule {number} of QM9", *texts)
-        head: Arrays = {
-            "numbers": np.array([number], dtype=np.int32),
-            "sizes": np.array([len(arrays["elements"])], dtype=np.uint8),
-            "targets": np.array([targets], dtype=np.float64),
-        }
-        molecules.append(head | arrays)
-    return _joined(molecules)
-
-
-def _joined(parts: Sequence[Arrays]) -> Arrays:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def molecule_from_smiles(label: str, smiles: str, elements: str, xyz: str) -> Arrays:
-    """Rebuild a molecule from a row of qm9pack, its atoms in XYZ order.
-
-    Elements are written `['C','H']`, coordinates `[[0.,1.5,2],[…]]`; floats like `0.` are not JSON.
-    """
-    from rdkit import Chem
-
-    no_brackets = str.maketrans("", "", "[]' \"")
-    symbols = elements.translate(no_brackets).split(",")
-    if unknown := set(symbols) - ATOMIC_NUMBERS.keys():
-        raise DataError(f"{label} holds {sorted(unknown)}; QM9 has H, C, N, O and F only")
-    numbers = np.array([ATOMIC_NUMBERS[symbol] for symbol in symbols], dtype=np.uint8)
-    positions = np.array(xyz.translate(no_brackets).split(","), dtype=np.float64).reshape(-1, 3)
-    parsed = Chem.MolFromSmiles(smiles)
-    if parsed is None or len(numbers) != len(positions):
-        raise DataError(
-            f"{label} is damaged: SMILES {smiles!r}, {len(numbers)} elements, "
-            f"{len(positions)} positions; reinstall qm9pack"
-        )
-    template = Chem.AddHs(parsed)
-    order = _match(template, numbers, positions)
-    if order is None:
-        raise DataError(f"{label}: SMILES {smiles!r} does not fit its geometry; reinstall qm9pack")
-    kekule = Chem.Mol(template)
-    Chem.Kekulize(kekule, clearAromaticFlags=True)
-    return _arrays(order, numbers, positions, kekule, template)
-
-
-def _match(template: Any, numbers: Bytes, positions: NDArray[np.float64]) -> Sequence[int] | None:
-    """For each atom of the template its index in the geometry, or None."""
-    if template.GetNumAtoms() != len(numbers):
-        return None
-    first, second = np.triu_indices(len(numbers), 1)
-    bondable = (numbers[first] > 1) | (numbers[second] > 1)
-    first, second = first[bondable], second[bondable]
-    radii = np.array([_RADII[int(number)] for number in numbers])
-    lengths = np.linalg.norm(positions[first] - positions[second], axis=1)
-    ratios = lengths / (radii[first] + radii[second])
-    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in template.GetBonds()]
-    query = _skeleton([atom.GetAtomicNum() for atom in template.GetAtoms()], bonds)
-
-    def bonded(pairs: Ints) -> Any:
-        ends = zip(first[pairs].tolist(), second[pairs].tolist(), strict=True)
-        return _skeleton(numbers.tolist(), ends)
-
-    shortest = np.argsort(ratios, kind="stable")[: len(bonds)]
-    match: Sequence[int] = bonded(shortest).GetSubstructMatch(query)
-    if match:
-        return match
-    matches: Iterable[Sequence[int]] = bonded(
-        np.flatnonzero(ratios < _LOOSE_RATIO)
-    ).GetSubstructMatches(query, uniquify=False, maxMatches=_MOST_MATCHES)
-    ratio_of = np.zeros((len(numbers), len(numbers)))
-    ratio_of[first, second] = ratio_of[second, first] = ratios
-    begins, ends = np.array(bonds, dtype=np.int64).reshape(-1, 2).T
-
-    def total(match: Sequence[int]) -> float:
-        index = np.array(match)
-        return float(ratio_of[index[begins], index[ends]].sum())
-
-    return min(matches, key=total, default=None)
-
-
-def _skeleton(numbers: Iterable[int], bonds: Iterable[tuple[int, int]]) -> Any:
-    """A molecule of bare atoms and single bonds, so that only elements and bonds are compared."""
-    from rdkit import Chem
-
-    molecule = Chem.RWMol()
-    for number in numbers:
-        atom = Chem.Atom(number)
-        atom.SetNoImplicit(True)
-        molecule.AddAtom(atom)
-    for begin, end in bonds:
-        molecule.AddBond(begin, end, Chem.BondType.SINGLE)
-    return molecule
-
-
-def _arrays(
-    order: Sequence[int],
-    numbers: Bytes,
-    positions: NDArray[np.float64],
-    kekule: Any,
-    perceived: Any,
-) -> Arrays:
-    """The arrays of one molecule, of which there is a form without aromatic bonds.
-
-    `order` has for each of its atoms the index in the geometry, whose order the arrays have.
-    """
-    atoms = np.zeros((len(numbers), 6), dtype=np.uint8)
-    table = np.zeros((len(numbers), len(numbers)), dtype=np.uint8)
-    for index, atom in zip(order, kekule.GetAtoms(), strict=True):
-        atoms[index, 5] = atom.GetFormalCharge() + 8
-    for bond in kekule.GetBonds():
-        begin, end = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
-        table[begin, end] = table[end, begin] = int(bond.GetBondTypeAsDouble())
-    rank = {"SP": 1, "SP2": 2, "SP3": 3}
-    for index, atom in zip(order, perceived.GetAtoms(), strict=True):
-        atoms[index, 0] = atom.GetIsAromatic()
-        atoms[index, 1] = rank.get(atom.GetHybridization().name, 0)
-    for column, family in ((2, "Donor"), (3, "Acceptor")):
-        for feature in _feature_factory().GetFeaturesForMol(perceived, includeOnly=family):
-            atoms[[order[atom] for atom in feature.GetAtomIds()], column] = 1
-    for bond in perceived.GetBonds():
-        if bond.GetIsAromatic():
-            begin, end = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
-            table[[begin, end], [end, begin]] |= AROMATIC_BIT
-    atoms[:, 4] = ((table > 0) & (numbers == 1)).sum(axis=1)
-    sources, neighbours = np.nonzero(table)
-    return {
-        "elements": numbers,
-        "positions": positions,
-        "atoms": atoms,
-        "degrees": np.bincount(sources, minlength=len(numbers)).astype(np.uint8),
-        "neighbours": neighbours.astype(np.uint8),
-        "orders": table[sources, neighbours],
-    }
-
-
-@remember
-def _feature_factory() -> Any:
-    """RDKit's own hydrogen-bond donors and acceptors (`BaseFeatures.fdef`), as in MPNN and PPGN."""
-    from rdkit import RDConfig
-
-    path = os.path.join(RDConfig.RDDataDir, "BaseFeatures.fdef")
-    return import_module("rdkit.Chem.ChemicalFeatures").BuildFeatureFactory(path)
