@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,7 +29,6 @@ class Images:
     graphs: GraphSet
     filter: str
     device: torch.device = CPU
-    contrast: float = 1.0  # what the grey values of the batches are multiplied by
 
     @cached_property
     def adjacency(self) -> Array:
@@ -44,7 +43,7 @@ class Images:
     @cached_property
     def truth(self) -> Tensor:
         """`[m]` the training image's target there."""
-        return torch.from_numpy(self.target("train")[self.mask]).to(self.device)
+        return torch.from_numpy(self.target("train")[self.mask]).float().to(self.device)
 
     @cached_property
     def mask(self) -> NDArray[np.bool_]:
@@ -66,8 +65,7 @@ class Images:
     @cached_property
     def batches(self) -> dict[str, GraphBatch]:
         """Each image as a batch of its own."""
-        grey = self.graphs.node_features * np.float32(self.contrast)
-        store = GraphStore(replace(self.graphs, node_features=grey), self.device)
+        store = GraphStore(self.graphs, self.device)
         return {part: store.batch(self.graphs.splits[part]) for part in PARTS}
 
     def _of(self, part: str, values: Array) -> Array:
