@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -30,17 +30,11 @@ from g2n2.nn.layer import ApplyRule, Select, Update
 from g2n2.nn.model import GrammarGNN
 from g2n2.nn.readout import Readout
 
-CORNER, HOLD = 0.25, 0.25
-"""The weight a of pixels across a corner, and w on the border: of a = ¼, ½ and w = 0, ¼, ½, ¾, 1¼,
-1½ the pair that is best on the validation image before training (band-pass, six layers).
-"""
-SPREAD = 0.02
-"""Size of what stays random."""
 FAR = 10.0
 """More than any entry of A² on a grid: what closes a gate."""
 SCALE = 0.25
 """κ, which brings the spectrum of the grid's Laplacian from 0 … 8 to −1 … 1."""
-UNIT, MIRROR, HELD, BORDER = range(4)
+UNIT, MIRROR, HOLD, BORDER = range(4)
 """The channels of C for I, for T_m, for S_m and for diag(w)."""
 
 
@@ -59,43 +53,33 @@ class Series:
 
 @torch.no_grad()
 def write_chebyshev_start(
-    model: GrammarGNN, corner: float = CORNER, hold: float = HOLD
+    model: GrammarGNN, corner: float, hold: float, spread: float = 0.02
 ) -> list[int]:
     """Write the start into a network of r-G_L3 with the preset `paper` and one node feature.
 
-    Returned are the channels of H that hold polynomials in the end.
+    `corner` is the weight a of pixels across a corner, `hold` what w is on the border, `spread` the
+    size of what stays random. Returned are the channels of H that hold polynomials in the end.
     """
-    plan = model.plan.inputs
-    inputs = (plan.matrix, plan.column, plan.node_features, model.plan.preset.name)
-    blocks = []
-    if inputs == (("I", "A"), ("X", "1"), 1, "paper"):
-        updates = [cast(Any, layer).updates for layer in model.layers]
-        blocks = [(Block(parts["M"]), Block(parts["V"])) for parts in updates]
-    if not blocks or blocks[0][0].width <= BORDER:
-        raise LoweringError(
-            "the Chebyshev start needs r-G_L3, one node feature, the preset paper and four "
-            "channels in C or more"
-        )
-    for block in (block for pair in blocks for block in pair):
-        block.last.weight.mul_(SPREAD)
-        block.first.bias.zero_()
-        block.last.bias.zero_()
-    for matrix, _ in blocks:
-        matrix.first.bias.requires_grad_(False)
-        matrix.last.bias.requires_grad_(False)
-    half = blocks[0][1].width // 2
-    mirror, held = Series(MIRROR, 1, half), Series(HELD, half, half)
-    (matrix, column), *later = blocks
-    _first_layer(matrix, corner, hold)
-    column.linear(0, {0: 1.0})
-    for number, (matrix, column) in enumerate(later):
-        column.linear(0, {0: 1.0})
+    updates = [_updates(layer) for layer in model.layers]
+    _refuse_other_networks(model, updates)
+    for matrix, column in updates:
+        for first, last in (_maps(matrix.mixer), _maps(column.mixer)):
+            last.weight.mul_(spread)
+            first.bias.zero_()
+            last.bias.zero_()
+        for part in _maps(matrix.mixer):
+            part.bias.requires_grad_(False)
+    half = _width(updates[0][1]) // 2
+    mirror, held = Series(MIRROR, 1, half), Series(HOLD, half, half)
+    _first_layer(updates[0][0], corner, hold)
+    _linear(updates[0][1], 0, {0: 1.0})
+    for number, (matrix, column) in enumerate(updates[1:], start=2):
+        _linear(column, 0, {0: 1.0})
         first_free = _extend(column, mirror, 0)
-        matrix.linear(UNIT, {UNIT: 1.0})
+        _linear(matrix, UNIT, {UNIT: 1.0})
         _square(matrix, mirror.matrix, 0)
-        if number == 0:  # S₁ = I + diag(w)(T₁ − I)
-            matrix.read(1, {BORDER: 1.0}, {MIRROR: 1.0, UNIT: -1.0})
-            matrix.linear(HELD, {UNIT: 1.0, matrix.output + 1: 1.0})
+        if number == 2:
+            _second_matrix(matrix)
         else:
             _extend(column, held, first_free)
             _square(matrix, held.matrix, 1)
@@ -108,7 +92,7 @@ def write_linear_readout(readout: Readout, weights: Tensor, constant: float) -> 
 
     The read-out has two linear maps with ReLU between them, and perhaps one beside them.
     """
-    first, last = linear_maps(readout.decision)
+    first, last = (part for part in readout.decision if isinstance(part, nn.Linear))
     last.weight.zero_()
     for row, sign in enumerate((1.0, -1.0)):
         first.weight[row], first.bias[row] = sign * weights, 0.0
@@ -118,40 +102,12 @@ def write_linear_readout(readout: Readout, weights: Tensor, constant: float) -> 
         readout.straight.weight.zero_()
 
 
-class Block:
-    """One update of a layer: its MLP, and its product MM or MV_c."""
-
-    def __init__(self, update: Update) -> None:
-        self.first, self.last = linear_maps(update.mixer)
-        rules = [cast(ApplyRule, step) for step in update.steps]
-        bodies = [rule.rule.body_text() for rule in rules]
-        place = next(n for n, body in enumerate(bodies) if body in ("MM", "MV_c"))
-        self.selectors = _selectors(rules[place])
-        copies = [_selectors(rule)[0].out_features for rule in rules]
-        # where the products begin in what the MLP reads
-        self.output = self.first.in_features - sum(copies[place:])
-
-    @property
-    def width(self) -> int:
-        return self.last.out_features
-
-    def linear(self, channel: int, form: Mapping[int, float]) -> None:
-        """One channel as a linear form of the MLP's inputs: relu(x) − relu(−x)."""
-        self.last.weight[channel] = _row(self.last, {2 * channel: 1.0, 2 * channel + 1: -1.0})
-        for unit, sign in ((2 * channel, 1.0), (2 * channel + 1, -1.0)):
-            self.first.weight[unit] = sign * _row(self.first, form)
-            self.first.bias[unit] = 0.0
-
-    def read(self, copy: int, *forms: Mapping[int, float]) -> None:
-        """Let one copy of the product read these forms of the memories' channels."""
-        for selector, form in zip(self.selectors, forms, strict=True):
-            selector.weight[copy] = _row(selector, form)
-
-
-def _first_layer(matrix: Block, corner: float, hold: float) -> None:
+def _first_layer(matrix: Update, corner: float, hold: float) -> None:
     """I, T₁ and diag(w) from I, A and A², entry by entry."""
-    identity, edge, walks = 0, 1, matrix.output
-    matrix.read(0, {edge: 1.0}, {edge: 1.0})
+    product = _product(matrix)
+    identity, edge = 0, 1
+    _read(product, 0, {edge: 1.0}, {edge: 1.0})
+    walks = _output(matrix, product)
     units = [  # weights of the inputs, and bias: all inputs are whole numbers, and none is negative
         ({identity: 1.0}, 0.0),
         ({edge: 1.0}, 0.0),
@@ -159,9 +115,10 @@ def _first_layer(matrix: Block, corner: float, hold: float) -> None:
         ({walks: 1.0, identity: FAR}, -FAR - 3.0),  # 1 for inner pixels, on the diagonal
         ({walks: 1.0, identity: -FAR}, -1.0),  # A'
     ]
+    first, last = _maps(matrix.mixer)
     for row, (weights, bias) in enumerate(units):
-        matrix.first.weight[row] = _row(matrix.first, weights)
-        matrix.first.bias[row] = bias
+        first.weight[row] = _row(first, weights)
+        first.bias[row] = bias
     # a pixel of degree 2, 3, 4 has 1, 2, 4 others across a corner: degree − 1, and 1 more inside.
     across = SCALE * corner
     channels = {
@@ -170,27 +127,51 @@ def _first_layer(matrix: Block, corner: float, hold: float) -> None:
         BORDER: (hold, 0.0, 0.0, 1.0 - hold),
     }
     for channel, shares in channels.items():
-        matrix.last.weight[channel] = _row(matrix.last, dict(enumerate(shares)))
+        last.weight[channel] = _row(last, dict(enumerate(shares)))
 
 
-def _square(matrix: Block, channel: int, copy: int) -> None:
+def _second_matrix(matrix: Update) -> None:
+    """S₁ = I + diag(w)(T₁ − I)."""
+    product = _product(matrix)
+    _read(product, 1, {BORDER: 1.0}, {MIRROR: 1.0, UNIT: -1.0})
+    _linear(matrix, HOLD, {UNIT: 1.0, _output(matrix, product) + 1: 1.0})
+
+
+def _square(matrix: Update, channel: int, copy: int) -> None:
     """T_2m = 2 T_m T_m − I."""
-    matrix.read(copy, {channel: 1.0}, {channel: 1.0})
-    matrix.linear(channel, {matrix.output + copy: 2.0, UNIT: -1.0})
+    product = _product(matrix)
+    _read(product, copy, {channel: 1.0}, {channel: 1.0})
+    _linear(matrix, channel, {_output(matrix, product) + copy: 2.0, UNIT: -1.0})
 
 
-def _extend(column: Block, series: Series, copy: int) -> int:
+def _extend(column: Update, series: Series, copy: int) -> int:
     """Keep the polynomials there are and add as many more; return the next free copy."""
-    degree = series.count
+    product = _product(column)
+    output, degree = _output(column, product), series.count
     for lower in range(1, degree):
-        column.linear(series.channel(lower), {series.channel(lower): 1.0})
+        _linear(column, series.channel(lower), {series.channel(lower): 1.0})
     for j in range(min(degree, series.capacity - degree)):
-        column.read(copy, {series.matrix: 1.0}, {series.channel(j): 1.0})
-        product = column.output + copy
-        form = {product: 2.0, series.channel(degree - j): -1.0} if j else {product: 1.0}
-        column.linear(series.channel(degree + j), form)
+        _read(product, copy, {series.matrix: 1.0}, {series.channel(j): 1.0})
+        form = {output + copy: 2.0, series.channel(degree - j): -1.0} if j else {output + copy: 1.0}
+        _linear(column, series.channel(degree + j), form)
         series.count, copy = series.count + 1, copy + 1
     return copy
+
+
+def _linear(update: Update, channel: int, form: Mapping[int, float]) -> None:
+    """One channel as a linear form of the mixer's inputs: relu(x) − relu(−x)."""
+    first, last = _maps(update.mixer)
+    last.weight[channel] = _row(last, {2 * channel: 1.0, 2 * channel + 1: -1.0})
+    for unit, sign in ((2 * channel, 1.0), (2 * channel + 1, -1.0)):
+        first.weight[unit] = sign * _row(first, form)
+        first.bias[unit] = 0.0
+
+
+def _read(rule: ApplyRule, copy: int, *forms: Mapping[int, float]) -> None:
+    """Let one copy of a product read these forms of the memories' channels."""
+    for select, form in zip(rule.selectors, forms, strict=True):
+        part = cast(nn.Linear, cast(Select, select).maps[0])
+        part.weight[copy] = _row(part, form)
 
 
 def _row(part: nn.Linear, form: Mapping[int, float]) -> Tensor:
@@ -200,10 +181,42 @@ def _row(part: nn.Linear, form: Mapping[int, float]) -> Tensor:
     return row
 
 
-def _selectors(rule: ApplyRule) -> list[nn.Linear]:
-    return [cast(nn.Linear, cast(Select, select).maps[0]) for select in rule.selectors]
+def _refuse_other_networks(model: GrammarGNN, updates: list[tuple[Update, Update]]) -> None:
+    plan = model.plan.inputs
+    inputs = (plan.matrix, plan.column, plan.node_features, model.plan.preset.name)
+    if inputs != (("I", "A"), ("X", "1"), 1, "paper") or _width(updates[0][0]) <= BORDER:
+        raise LoweringError(
+            "the Chebyshev start needs r-G_L3, one node feature, the preset paper and four "
+            "channels in C or more"
+        )
 
 
-def linear_maps(mlp: nn.Sequential) -> tuple[nn.Linear, nn.Linear]:
-    first, last = (part for part in mlp if isinstance(part, nn.Linear))
+def _updates(layer: nn.Module) -> tuple[Update, Update]:
+    parts = cast(nn.ModuleDict, layer.get_submodule("updates"))
+    return cast(Update, parts["M"]), cast(Update, parts["V"])
+
+
+def _product(update: Update) -> ApplyRule:
+    """The rule MM of a matrix update, MV_c of a column update."""
+    return next(rule for rule in _rules(update) if rule.rule.body_text() in ("MM", "MV_c"))
+
+
+def _output(update: Update, wanted: ApplyRule) -> int:
+    """Where a rule's outputs begin in what the mixer reads."""
+    rules = _rules(update)
+    selectors = [cast(Select, rule.selectors[0]).maps[0] for rule in rules]
+    copies = [cast(nn.Linear, selector).out_features for selector in selectors]
+    return _maps(update.mixer)[0].in_features - sum(copies[rules.index(wanted) :])
+
+
+def _rules(update: Update) -> list[ApplyRule]:
+    return [cast(ApplyRule, step) for step in update.steps]
+
+
+def _width(update: Update) -> int:
+    return _maps(update.mixer)[1].out_features
+
+
+def _maps(mixer: nn.Sequential) -> tuple[nn.Linear, nn.Linear]:
+    first, last = (part for part in mixer if isinstance(part, nn.Linear))
     return first, last

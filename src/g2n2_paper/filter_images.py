@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ class Images:
     graphs: GraphSet
     filter: str
     device: torch.device = CPU
+    contrast: float = 1.0  # what the grey values of the batches are multiplied by
 
     @cached_property
     def adjacency(self) -> Array:
@@ -43,7 +44,7 @@ class Images:
     @cached_property
     def truth(self) -> Tensor:
         """`[m]` the training image's target there."""
-        return torch.from_numpy(self.target("train")[self.mask]).float().to(self.device)
+        return torch.from_numpy(self.target("train")[self.mask]).to(self.device)
 
     @cached_property
     def mask(self) -> NDArray[np.bool_]:
@@ -65,7 +66,8 @@ class Images:
     @cached_property
     def batches(self) -> dict[str, GraphBatch]:
         """Each image as a batch of its own."""
-        store = GraphStore(self.graphs, self.device)
+        grey = self.graphs.node_features * np.float32(self.contrast)
+        store = GraphStore(replace(self.graphs, node_features=grey), self.device)
         return {part: store.batch(self.graphs.splits[part]) for part in PARTS}
 
     def _of(self, part: str, values: Array) -> Array:

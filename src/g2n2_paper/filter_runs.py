@@ -6,9 +6,10 @@ A step has one graph and a squared loss, so this loop does not use `g2n2.trainin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -26,15 +27,10 @@ from g2n2.training.optimiser import cosine_rate, set_rate
 
 from .chebyshev_start import write_chebyshev_start, write_linear_readout
 from .filter_images import PARTS, Array, Images, band_response
+from .solved_readout import SHRINK, Ridge, read_features, ridge
 
 CLIP = 1.0
 """Largest norm of the gradient."""
-HIDDEN = 32
-"""Width of the first of two decision layers."""
-SHRINK = (1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-"""Ridge strengths of a solved read-out; the validation image chooses one."""
-LEAST = 1e-6
-"""A column with a smaller deviation, in units of the largest or of 1, is a constant."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +43,14 @@ class FilterNetwork:
     preset: str = MODERN_BEFORE  # of r-G_L3
     width: int = 32  # channels of H, and of C if `matrix_width` is 0
     matrix_width: int = 0  # channels of C
-    # `solved`: the read-out is a least-squares fit to the training image, over random layers;
-    # `chebyshev`: the same, over layers that compute Chebyshev polynomials
-    start: Literal["random", "solved", "chebyshev"] = "random"
+    hidden: int = 32  # width of the first of two decision layers
+    # parameter of the start with Chebyshev polynomials; None for a random start
+    corner: float | None = None
+    hold: float = 1.0  # second parameter of that start
+    solved: bool = False  # start the read-out at the least-squares fit to the training image
+    # ridge strength of a read-out that is solved at every step; None for one that is trained
+    projected: float | None = None
+    contrast: float = 1.0  # what grey values are multiplied by, beside the column of ones
     rate: float = 5e-3  # highest learning rate of Adam
     tf32: bool = True  # whether a GPU multiplies in tf32. Powers of a Laplacian need more digits
     options: Mapping[str, Any] = field(default_factory=dict)  # of the baseline, or of the preset
@@ -66,8 +67,10 @@ class FilterPlan:
     every: int = 10  # steps between two evaluations of the validation image
 
     def of(self, network: FilterNetwork) -> FilterPlan:
-        """More steps for some."""
+        """More steps for some; a read-out solved at every step sees the schedule to its end."""
         steps, patience = (network.longer * n for n in (self.steps, self.patience))
+        if network.projected is not None:
+            patience = steps
         return replace(self, steps=steps, patience=patience)
 
 
@@ -94,16 +97,17 @@ def make_network(network: FilterNetwork, images: Images, seed: int) -> nn.Module
     """A network on the images' device, its weights a function of the seed."""
     torch.manual_seed(seed)
     shape: dict[str, Any] = {"node_features": 1, "layers": network.layers, "task": "node"}
-    options = {"decision": (HIDDEN,), **network.options}
+    options = dict(network.options)
     if network.baseline is not None:
-        made = baseline(network.baseline, **shape, width=network.width, **options)
-        model: nn.Module = made.to(images.device)
+        shape |= {"width": network.width, "decision": (network.hidden,)}
+        model = baseline(network.baseline, **shape, **options).to(images.device)
         supports = getattr(model, "supports", None)
         if isinstance(supports, SpectralSupports):
             model.supports = OneGraph(supports, images.batches["train"])
         return model
-    decision = tuple(options.pop("decision"))
-    grammar = GrammarGNN(
+    hidden = (network.hidden,) if network.projected is None else ()
+    decision = tuple(options.pop("decision", hidden))
+    model = GrammarGNN(
         "r-G_L3",
         **shape,
         width={"M": network.matrix_width or network.width, "V_c": network.width},
@@ -111,13 +115,13 @@ def make_network(network: FilterNetwork, images: Images, seed: int) -> nn.Module
         decision=decision,
         typical_size=float(len(images.mask)),
     )
-    channels = list(range(grammar.plan.readout.local_width))
-    if network.start == "chebyshev":
-        channels = write_chebyshev_start(grammar)
-    grammar = grammar.to(images.device)
-    if network.start != "random":
-        solve_readout(grammar, images, channels)
-    return grammar
+    channels = list(range(model.plan.readout.local_width)) if network.solved else []
+    if network.corner is not None:
+        channels = write_chebyshev_start(model, network.corner, network.hold)
+    model = model.to(images.device)
+    if channels:
+        solve_readout(model, images, channels)
+    return model
 
 
 @torch.no_grad()
@@ -126,36 +130,14 @@ def solve_readout(model: GrammarGNN, images: Images, channels: list[int]) -> Non
 
     It is fitted on the training image, and the validation image says how far to shrink it.
     """
-    train, validation = (
-        readout_inputs(model, images.batches[part])[:, channels] for part in PARTS[:2]
-    )
-    truth = images.target("train")[images.mask]
-    fits = [ridge(train[images.mask], truth, shrink) for shrink in SHRINK]
-    scores = [images.score("validation", validation @ weights + c) for weights, c in fits]
-    weights, constant = fits[int(np.argmax(scores))]
+    features = {p: read_features(model, images.batches[p])[:, channels] for p in PARTS[:2]}
+    inner = features["train"][images.nodes]
+    fits = [ridge(inner, images.truth, shrink) for shrink in SHRINK]
+    scores = [images.score("validation", numbers(fit.of(features["validation"]))) for fit in fits]
+    best = fits[int(np.argmax(scores))]
     start = torch.zeros(model.plan.readout.local_width, device=images.device)
-    start[channels] = torch.from_numpy(weights).to(start)
-    write_linear_readout(model.readout, start, constant)
-
-
-@torch.no_grad()
-def readout_inputs(model: GrammarGNN, batch: GraphBatch) -> Array:
-    """`[n, P]` what the decision layers read of the nodes of one graph."""
-    memories, constants = model.final(*model.checked(batch))
-    return numbers(model.readout.features(memories, batch.mask, constants)[0])
-
-
-def ridge(columns: Array, truth: Array, shrink: float) -> tuple[Array, float]:
-    """Weights `[P]` and offset of the ridge regression of `truth` `[n]` on columns `[n, P]`.
-
-    Weights are shrunk in units of each column's deviation, the offset is not.
-    """
-    mean, unit = columns.mean(0), columns.std(0)
-    unit[unit <= LEAST * max(unit.max(), 1.0)] = np.inf
-    scaled = (columns - mean) / unit
-    square = scaled.T @ scaled + shrink * len(scaled) * np.eye(len(unit))
-    weights = np.linalg.solve(square, scaled.T @ (truth - truth.mean())) / unit
-    return weights, float(truth.mean() - mean @ weights)
+    start[channels] = best.weights.to(start)
+    write_linear_readout(model.readout, start, float(best.offset))
 
 
 def numbers(values: Tensor) -> Array:
@@ -179,57 +161,92 @@ def one_run(images: Images, network: FilterNetwork, plan: FilterPlan, seed: int)
     """Train one network; the run as it is kept."""
     with float32_products(network.tf32):
         model = make_network(network, images, seed)
-        run = fit(model, images, network.rate, plan)
-    state = {name: value for name, value in vars(run).items() if name != "values"}
+        run = fit(model, images, network.rate, plan, network.projected)
     return {
         "seed": seed,
-        **state,
+        "step": run.step,
+        "best_step": run.best_step,
+        "scores": run.scores,
+        "curve": run.curve,
+        "died": run.died,
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "learned": band_response(images, "test", run.values)["learned"],
     }
 
 
-def fit(model: nn.Module, images: Images, rate: float, plan: FilterPlan) -> Fit:
+def fit(
+    model: nn.Module,
+    images: Images,
+    rate: float,
+    plan: FilterPlan,
+    projected: float | None = None,
+) -> Fit:
     """Train until `plan` ends the run, or a gradient is not finite."""
     recipe = replace(RECIPES["paper"], rate=rate)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.Adam(weights, rate)
-    network, batch = cast(Any, model), images.batches["train"]
-    run = Fit()
-    _evaluate(model, images, run)
+    run, solved = Fit(), projected is not None
+    _evaluate(model, images, run, solved)
     if run.died:
         raise TrainingError("the outputs of the network are not finite before it is trained")
     while run.step < plan.steps and run.step - run.best_step < plan.patience and not run.died:
         set_rate(optimiser, cosine_rate(recipe, run.step, plan.steps))
         model.train()
         optimiser.zero_grad()
-        output = network.network(*network.checked(batch))[0, images.nodes, 0]
-        torch.autograd.backward((output - images.truth).square().mean())
+        torch.autograd.backward(_loss(model, images, projected))
         norm = nn.utils.clip_grad_norm_(weights, CLIP)
         optimiser.step()
         run.step += 1
         if run.step % plan.every == 0 or run.step == plan.steps:
             run.died = not math.isfinite(float(norm))  # once it is not, no later one is
             if not run.died:
-                _evaluate(model, images, run)
+                _evaluate(model, images, run, solved)
     return run
 
 
-def _evaluate(model: nn.Module, images: Images, run: Fit) -> None:
+def _loss(model: nn.Module, images: Images, projected: float | None) -> Tensor:
+    """The squared error of the training image, or what the best linear read-out leaves of it."""
+    batch = images.batches["train"]
+    if projected is not None:
+        features = read_features(cast(GrammarGNN, model), batch)[images.nodes]
+        return ridge(features, images.truth, projected).loss
+    output: Tensor = cast(Any, model).network(*cast(Any, model).checked(batch))[0, images.nodes, 0]
+    return (output - images.truth.float()).square().mean()
+
+
+def _evaluate(model: nn.Module, images: Images, run: Fit, solved: bool) -> None:
     """Score the validation image, and all images if it is better than ever."""
-    score = images.score("validation", outputs(model, images, "validation"))
+    candidates = [
+        (images.score("validation", values("validation")), values)
+        for values in (_solved(model, images) if solved else [partial(outputs, model, images)])
+    ]
+    score, values = max(candidates, key=lambda pair: pair[0])
     run.died = not math.isfinite(score)
     if run.died:
         return
     if not run.scores or score > run.scores["validation"]:
-        values = {part: outputs(model, images, part) for part in PARTS}
-        run.best_step, run.values = run.step, values["test"]
-        run.scores = {part: images.score(part, values[part]) for part in PARTS}
+        run.best_step, run.values = run.step, values("test")
+        run.scores = {part: images.score(part, values(part)) for part in PARTS}
     run.curve.append(round(score, 6))
+
+
+@torch.no_grad()
+def _solved(model: nn.Module, images: Images) -> list[Callable[[str], Array]]:
+    """The values of every image under the read-out that each ridge strength gives."""
+    model.eval()
+    network = cast(GrammarGNN, model)
+    features = {part: read_features(network, images.batches[part]) for part in PARTS}
+    fits = [ridge(features["train"][images.nodes], images.truth, shrink) for shrink in SHRINK]
+
+    def values(fit: Ridge, part: str) -> Array:
+        return numbers(fit.of(features[part]))
+
+    return [partial(values, fit) for fit in fits]
 
 
 @torch.no_grad()
 def outputs(model: nn.Module, images: Images, part: str) -> Array:
     """The output of a network for an image, `[n]`."""
     model.eval()
-    return numbers(model(images.batches[part])[0, :, 0])
+    values: Array = model(images.batches[part])[0, :, 0].double().cpu().numpy()
+    return values

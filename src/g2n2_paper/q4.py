@@ -64,7 +64,7 @@ def filter_cell(name: str, network: FilterNetwork, plan: FilterPlan) -> Cell:
 
     def run(job: Job) -> Measurement:
         graphs = load_dataset(DATA, job.data)
-        images = Images(graphs, name, job.torch_device())
+        images = Images(graphs, name, job.torch_device(), network.contrast)
         parts = {f"run-{seed}": (images, network, plan, seed) for seed in range(plan.runs)}
         runs = job.kept_parts(parts, one_run)
         true = band_response(images, "test", images.target("test"))

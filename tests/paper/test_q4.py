@@ -22,19 +22,17 @@ from g2n2_paper.chebyshev_start import write_chebyshev_start
 from g2n2_paper.filter_ceilings import of_adjacency, polynomial_ceiling, repeated_ceiling
 from g2n2_paper.filter_images import CPU, PARTS, Images, band_response, r_squared
 from g2n2_paper.filter_runs import (
-    SHRINK,
     FilterNetwork,
     FilterPlan,
     fit,
     make_network,
+    numbers,
     one_run,
     outputs,
-    readout_inputs,
-    ridge,
-    solve_readout,
 )
 from g2n2_paper.q4 import CHEBYSHEV, NETWORKS, cells, detail, metrics
 from g2n2_paper.runner import Job
+from g2n2_paper.solved_readout import SHRINK, read_features
 
 SIDE = 7
 
@@ -80,12 +78,12 @@ def test_the_start_holds_chebyshev_polynomials(
     layers: int, width: int, corner: float, mirrored: int, held: int
 ) -> None:
     images = small_images()
-    shape = {"M": 4, "V_c": width}
-    model = GrammarGNN(
-        "r-G_L3", node_features=1, layers=layers, width=shape, preset="paper", task="node"
+    network = replace(
+        CHEBYSHEV, layers=layers, width=width, matrix_width=4, corner=corner, hold=0.3
     )
-    write_chebyshev_start(model, corner, 0.3)
-    found = readout_inputs(model, images.batches["test"])
+    model = make_network(network, images, seed=0)
+    assert isinstance(model, GrammarGNN)
+    found = numbers(read_features(model, images.batches["test"]))
     adjacency, stencil = grid_matrices(corner)
     mirror = np.eye(SIDE**2) - stencil / 4
     hold = np.where(adjacency.sum(1) == 4, 1.0, 0.3)[:, None]
@@ -122,17 +120,16 @@ def test_pairs_no_word_has_reached_stay_zero() -> None:
 
 def test_a_solved_readout_gives_the_best_polynomial_at_once() -> None:
     images = small_images("band")  # of degree 1 in D − A
-    shape = {"layers": 3, "width": {"M": 4, "V_c": 8}, "decision": (32,)}
-    model = GrammarGNN("r-G_L3", node_features=1, preset="paper", task="node", **shape)
-    solve_readout(model, images, write_chebyshev_start(model, corner=0.0))
+    network = replace(CHEBYSHEV, layers=3, width=8, matrix_width=4, corner=0.0)
+    model = make_network(network, images, seed=0)
     assert images.score("test", outputs(model, images, "test")) > 0.999
 
 
 def test_a_solved_readout_over_random_layers_is_their_least_squares_fit() -> None:
     images = small_images("low")
-    network = FilterNetwork("G2N2-solved", layers=3, width=8, matrix_width=4, start="solved")
+    network = FilterNetwork("G2N2-solved", layers=3, width=8, matrix_width=4, solved=True)
     model = cast(GrammarGNN, make_network(network, images, seed=0))
-    features = {part: readout_inputs(model, images.batches[part]) for part in PARTS}
+    features = {part: numbers(read_features(model, images.batches[part])) for part in PARTS}
     found = []
     for shrink in SHRINK:
         inner, known = features["train"][images.mask], images.target("train")[images.mask]
@@ -143,29 +140,58 @@ def test_a_solved_readout_over_random_layers_is_their_least_squares_fit() -> Non
     for part in PARTS:
         score = images.score(part, outputs(model, images, part))
         assert score == pytest.approx(best[part], abs=1e-3)
-    plain = make_network(replace(network, start="random"), images, seed=0)
+    plain = make_network(replace(network, solved=False), images, seed=0)
     assert images.score("train", outputs(plain, images, "train")) < best["train"] - 0.1
 
 
-@pytest.mark.parametrize("shrink", [1e-8, 1e-2, 1.0])
-def test_ridge_is_least_squares_with_rows_for_the_penalty(shrink: float) -> None:
-    """Columns of different sizes, one of them constant, and numbers near a linear map of them."""
-    random = np.random.default_rng(0)
-    columns = random.normal(size=(40, 5)) * [1.0, 30.0, 0.02, 0.0, 2.0] + [5.0, 0.0, 1.0, 7.0, -3.0]
-    truth = columns @ [1.0, 0.1, 20.0, 0.0, -0.5] + 0.3 * random.normal(size=40) + 4.0
-    weights, constant = ridge(columns, truth, shrink)
-    kept = columns[:, [0, 1, 2, 4]]
-    penalty = np.column_stack([np.diag(np.sqrt(shrink * 40) * kept.std(0)), np.zeros(4)])
-    top = np.column_stack([kept, np.ones(40)])
-    right = np.concatenate([truth, np.zeros(4)])
-    solution = np.linalg.lstsq(np.vstack([top, penalty]), right, rcond=None)[0]
-    assert columns @ weights + constant == pytest.approx(top @ solution, abs=1e-9)
-    assert weights[3] == 0.0  # the constant column
+PROJECTED = FilterNetwork(
+    "G2N2-projected",
+    layers=2,
+    width=4,
+    matrix_width=2,
+    projected=1e-4,
+    contrast=0.1,
+    options={"pair_bias": False},
+)
+
+
+def test_layers_learn_under_a_readout_that_is_solved_at_every_step() -> None:
+    images = replace(small_images("band"), contrast=0.1)
+    model = cast(GrammarGNN, make_network(PROJECTED, images, seed=0))
+    features = {part: numbers(read_features(model, images.batches[part])) for part in PARTS}
+    found = []
+    for shrink in SHRINK:  # what the network is worth before it has learned anything
+        inner, known = features["train"][images.mask], images.target("train")[images.mask]
+        fitted = make_pipeline(StandardScaler(), Ridge(shrink * len(inner))).fit(inner, known)
+        scores = [images.score(part, fitted.predict(features[part])) for part in PARTS]
+        found.append(dict(zip(PARTS, scores, strict=True)))
+    best = max(found, key=lambda scores: scores["validation"])
+    start = fit(model, images, 1e-2, FilterPlan(steps=0), PROJECTED.projected)
+    assert start.scores == pytest.approx(best, abs=1e-5)
+    run = fit(model, images, 1e-2, FilterPlan(steps=30, every=5), PROJECTED.projected)
+    assert run.scores["validation"] == pytest.approx(max(run.curve), abs=1e-6)
+    assert 1 - run.scores["train"] < (1 - best["train"]) / 2
+    assert images.score("test", run.values) == run.scores["test"]
+
+
+def test_a_readout_solved_at_every_step_sees_the_whole_schedule() -> None:
+    plan = FilterPlan(steps=40, patience=2)
+    assert plan.of(PROJECTED).patience == 40
+    assert plan.of(replace(PROJECTED, projected=None)).patience == 2
+
+
+def test_contrast_scales_what_a_network_reads_and_nothing_else() -> None:
+    images = small_images("low")
+    faint = replace(images, contrast=0.25)
+    assert torch.equal(faint.batches["test"].nodes, 0.25 * images.batches["test"].nodes)
+    assert np.array_equal(faint.input("test"), images.input("test"))
+    same = [np.nan_to_num(each.target("test")) for each in (faint, images)]
+    assert np.array_equal(*same)
 
 
 def test_training_never_ends_below_its_start() -> None:
     images = small_images("high")
-    network = replace(CHEBYSHEV, layers=2, width=4, matrix_width=4)
+    network = replace(CHEBYSHEV, layers=2, width=4, matrix_width=4, corner=0.0)
     model = make_network(network, images, seed=0)
     before = {part: images.score(part, outputs(model, images, part)) for part in PARTS}
     run = fit(model, images, 1e-3, FilterPlan(runs=1, steps=60, every=5))

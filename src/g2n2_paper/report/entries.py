@@ -50,6 +50,7 @@ FILTER_LABELS = {
     "G2N2-paper": "G²N², the paper's equations",
     "G2N2-slow": "G²N², a fifth of the rate",
     "G2N2-solved": "G²N², read-out solved first",
+    "G2N2-projected": "G²N², read-out solved at every step",
     "G2N2-released": "G²N², as in the released script",
     "PPGN-alike": "PPGN, blocks of G²N²",
 }

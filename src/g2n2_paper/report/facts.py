@@ -172,7 +172,7 @@ def _errica(results: Results) -> list[tuple[str, bool]]:
 def q4(results: Results) -> dict[str, Any]:
     """The best G²N² at band-pass, from random weights and with a Chebyshev start."""
     starts = {
-        "random": ("G2N2", "G2N2-slow", "G2N2-released", "G2N2-paper"),
+        "random": ("G2N2", "G2N2-slow", "G2N2-projected", "G2N2-released", "G2N2-paper"),
         "chebyshev": ("G2N2-chebyshev",),
     }
     paper = cited("filters").rows["G²N²"]
