@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from g2n2.training.training_range import MOST_SENTENCES, TrainingRange, joined
+from g2n2.validation import read_as
 from small_sets import small_set
 
 TRAIN = small_set(graphs=40)
@@ -30,7 +31,9 @@ def test_the_graphs_themselves_have_no_note_in_any_company(graphs):
     found = TrainingRange.of(graphs, distances=graphs.positions is not None)
     assert not any(found.notes(graphs))
     assert not any(found.notes(graphs.select([1])))
-    assert TrainingRange.from_dict(json.loads(json.dumps(asdict(found))), "a file") == found
+    as_json = json.loads(json.dumps(asdict(found)))
+    assert read_as(TrainingRange, as_json, "training", "a file") == found
+    found.checked("a file")
 
 
 def test_what_is_out_of_range_is_named_for_its_graph_only():

@@ -47,30 +47,26 @@ class Calibration:
     """Errors of a run on validation graphs, and ranges of its training graphs."""
 
     columns: tuple[str, ...]  # names of the targets
-    validation: tuple[int, ...]  # for each target the number of validation rows with a known value
-    # regression: absolute validation errors of each target in ascending order, at most
-    # `KEPT_ERRORS` of them in even steps; else empty
+    validation: tuple[int, ...]  # for each target its validation rows with a known value
+    # regression: for each target at most `KEPT_ERRORS` of its absolute errors, in ascending order
     errors: tuple[tuple[float, ...], ...]
-    temperatures: tuple[float, ...]  # classes: the divisor of each target's logits; else empty
-    # regression: the range of each target's training values and predictions; else empty
-    predictions: tuple[Range, ...]
-    training: TrainingRange  # ranges of the training graphs
+    temperatures: tuple[float, ...]  # classes: for each target the divisor of its logits
+    predictions: tuple[Range, ...]  # regression: for each target its training values, predicted too
+    training: TrainingRange
 
     @classmethod
     def fit(
         cls, parts: Parts, train: Outcome, validation: Outcome, *, distances: bool
     ) -> Calibration:
         """Fit on predictions of the best weights; `distances`: whether it reads distances."""
-        task = parts.task
-        known = np.isfinite(validation.targets)
+        task, known = parts.task, np.isfinite(validation.targets)
         graphs = parts.graphs.select(parts.splits["train"])
         errors, temperatures, predictions = [], [], []
-        for index in range(len(task.columns)):
-            rows = known[:, index]
+        for index, rows in enumerate(known.T):
             truth = validation.targets[rows, index]
             if task.kind == "regression":
                 residual = np.abs(validation.predicted[rows, index] - truth)
-                errors.append(tuple(_order_statistics(np.nan_to_num(residual, nan=np.inf))))
+                errors.append(_order_statistics(np.nan_to_num(residual, nan=np.inf)))
                 seen = np.concatenate([train.predicted[:, index], graphs.targets[:, index]])
                 seen = np.nan_to_num(seen[~np.isnan(seen)])
                 predictions.append((float(seen.min()), float(seen.max())))
@@ -78,12 +74,12 @@ class Calibration:
                 logits = _logits(task, validation.predicted[rows], index)
                 temperatures.append(fit_temperature(logits, truth.astype(np.int64)))
         return cls(
-            tuple(column.name for column in task.columns),
-            tuple(known.sum(axis=0).tolist()),
-            tuple(errors),
-            tuple(temperatures),
-            tuple(predictions),
-            TrainingRange.of(graphs, distances),
+            columns=tuple(column.name for column in task.columns),
+            validation=tuple(known.sum(axis=0).tolist()),
+            errors=tuple(errors),
+            temperatures=tuple(temperatures),
+            predictions=tuple(predictions),
+            training=TrainingRange.of(graphs, distances),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,24 +92,19 @@ class Calibration:
         if content["format"] > FORMAT:
             raise DataError(f"{source} was written by a newer g2n2: upgrade")
         read: Calibration = read_as(cls, content, "calibration", source)
-        TrainingRange.from_dict(content["training"], source)
+        read.training.checked(source)
         names, number = tuple(column.name for column in task.columns), len(task.columns)
         of_numbers = number if task.kind == "regression" else 0
-        faults = {
-            "validation": len(read.validation) != number,
-            "errors": len(read.errors) != of_numbers
-            or any(
-                len(errors) != min(count, KEPT_ERRORS)
-                or [*errors] != sorted(errors)
-                or min(errors, default=0) < 0
-                for count, errors in zip(read.validation, read.errors, strict=False)
-            ),
-            "temperatures": len(read.temperatures) != number - of_numbers
-            or any(not COLDEST <= t <= HOTTEST for t in read.temperatures),
-            "predictions": len(read.predictions) != of_numbers
-            or any(low > high for low, high in read.predictions),
-            "columns": read.columns != names,
-        }
+        lengths = {"errors": of_numbers, "predictions": of_numbers, "validation": number}
+        lengths["temperatures"] = number - of_numbers
+        faults = {name: len(getattr(read, name)) != count for name, count in lengths.items()}
+        faults["columns"] = read.columns != names
+        faults["predictions"] |= any(low > high for low, high in read.predictions)
+        faults["temperatures"] |= any(not COLDEST <= t <= HOTTEST for t in read.temperatures)
+        faults["errors"] |= any(
+            len(errors) != min(count, KEPT_ERRORS) or [0, *errors] != sorted([0, *errors])
+            for count, errors in zip(read.validation, read.errors, strict=False)
+        )
         if wrong := [name for name, fault in faults.items() if fault]:
             raise DataError(
                 f"{source} is damaged: its {wrong[0]} do not fit the targets "
@@ -121,19 +112,15 @@ class Calibration:
             )
         return read
 
-    def half_widths(self, interval: float = INTERVAL) -> Values:
+    def half_widths(self, interval: float) -> Values:
         """`[T]` half-widths at a level in (0, 1); infinite with too few validation rows."""
-        return np.array(
-            [
-                _at_rank(errors, count, conformal_rank(count, interval))
-                for errors, count in zip(self.errors, self.validation, strict=False)
-            ]
-        )
-
-    def bounds(self, values: Values, interval: float = INTERVAL) -> tuple[Values, Values]:
-        """Lower and upper ends of intervals, each of the shape of the predictions."""
-        half = self.half_widths(interval)
-        return values - half, values + half
+        half = []
+        for errors, count in zip(self.errors, self.validation, strict=True):
+            rank = conformal_rank(count, interval)
+            # Where not all errors are kept, the next larger one.
+            kept = rank if count <= KEPT_ERRORS else -(-rank * KEPT_ERRORS // count)
+            half.append(math.inf if rank > count else errors[max(1, kept) - 1])
+        return np.array(half)
 
     def probabilities(self, task: Task, values: Values) -> Values:
         """Calibrated probabilities, the most probable class unchanged; values of regression."""
@@ -147,10 +134,7 @@ class Calibration:
         return np.where(values < 0.5, np.minimum(calibrated, below), np.maximum(calibrated, 0.5))
 
     def notes(self, outcome: Outcome) -> list[str]:
-        """For each row how it is unlike the training graphs; empty if it is not.
-
-        Predicted values count only where they are given: not for unseen elements.
-        """
+        """For each row how it is unlike the training graphs; empty if it is not."""
         of_graph = self.training.notes(outcome.graphs)
         phrases = [list(of_graph[graph]) for graph in outcome.owners]
         for index, (low, high) in enumerate(self.predictions):
@@ -158,7 +142,7 @@ class Calibration:
             column = outcome.task.columns[index]
             unit = f" {column.unit}" if column.unit else ""
             outside = ~((values >= low - slack) & (values <= high + slack))
-            for row in np.flatnonzero(outside & ~outcome.unseen):
+            for row in np.flatnonzero(outside & ~outcome.unseen):  # those have no predicted value
                 phrases[row].append(
                     f"{column.name} {values[row]:.4g}{unit} predicted, in training "
                     f"{spread((low, high))}"
@@ -180,27 +164,18 @@ class Calibration:
             truth = outcome.targets[rows, index]
             if not len(truth) or (task.kind == "regression" and not interval):
                 continue
+            row: dict[str, float] = {"rows": len(truth)}
+            table[column.name] = row
             if task.kind == "regression":
                 half = float(self.half_widths(interval)[index])
                 inside = np.abs(predicted[rows, index] - truth) <= half
-                table[column.name] = {
-                    "rows": len(truth),
-                    "level": interval,
-                    "coverage": float(inside.mean()),
-                    "width": 2 * half,
-                }
+                row |= {"level": interval, "coverage": float(inside.mean()), "width": 2 * half}
                 continue
             logits, labels = _logits(task, predicted[rows], index), truth.astype(np.int64)
-            temperature = self.temperatures[index]
+            temperature = row["temperature"] = self.temperatures[index]
             before, after = softmax(logits), softmax(logits / temperature)
-            table[column.name] = {
-                "rows": len(truth),
-                "temperature": temperature,
-                "nll": _nll(after, labels),
-                "nll_before": _nll(before, labels),
-                "ece": _ece(after, labels),
-                "ece_before": _ece(before, labels),
-            }
+            for name, score in (("nll", _nll), ("ece", _ece)):
+                row |= {name: score(after, labels), f"{name}_before": score(before, labels)}
         return table
 
     def lacking(self, interval: float = INTERVAL) -> list[str]:
@@ -266,22 +241,13 @@ def percent(share: float) -> str:
     return f"{next((text for text in texts if share >= 1 or text != '100'), '100')} %"
 
 
-def _order_statistics(errors: Values) -> list[float]:
+def _order_statistics(errors: Values) -> tuple[float, ...]:
     """All errors in ascending order; of many, those of ranks ⌈k·n / 1000⌉."""
     ordered = np.sort(np.minimum(errors, np.finfo(np.float64).max))
-    if len(ordered) <= KEPT_ERRORS:
-        return [float(error) for error in ordered]
-    steps = np.arange(1, KEPT_ERRORS + 1)
-    ranks = -(-steps * len(ordered) // KEPT_ERRORS)
-    return [float(error) for error in ordered[ranks - 1]]
-
-
-def _at_rank(errors: tuple[float, ...], count: int, rank: int) -> float:
-    """The error of a rank from 1, or the next larger one kept; infinite past the last."""
-    if rank > count:
-        return math.inf
-    kept = rank if count <= KEPT_ERRORS else -(-rank * KEPT_ERRORS // count)
-    return errors[max(1, kept) - 1]
+    if len(ordered) > KEPT_ERRORS:
+        ranks = -(-np.arange(1, KEPT_ERRORS + 1) * len(ordered) // KEPT_ERRORS)
+        ordered = ordered[ranks - 1]
+    return tuple(ordered.tolist())
 
 
 def _log(probabilities: Values) -> Values:

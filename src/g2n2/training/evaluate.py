@@ -200,7 +200,8 @@ class Outcome(Described):
     def _bounds(self) -> tuple[Values, Values] | None:
         if not self.calibration.errors or not self.interval:
             return None
-        return self.calibration.bounds(self.predicted, self.interval)
+        half = self.calibration.half_widths(self.interval)
+        return self.predicted - half, self.predicted + half
 
     @cached_property
     def unlike(self) -> list[str]:

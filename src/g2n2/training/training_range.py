@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ..data.graph_set import COLUMN, DESCRIPTOR, GraphSet
 from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
 from ..described import counted
 from ..errors import DataError
-from ..validation import read_as
 
 Range = tuple[float, float]
 Numbers = NDArray[Any]
@@ -24,11 +24,8 @@ ENTRIES = 2**22
 """Of the distance matrices made at a time."""
 ROUNDING = 1e-5
 """Relative: distances of one graph may differ by that between two machines."""
-RANGES = (
-    *("nodes", "neighbours", "node_features", "edge_features", "weights", "distances", "totals"),
-    "fragments",
-)
-TOTALS = ("heavy atoms", "net charge")
+SEVERAL = ("node_features", "edge_features", "totals")
+"""Fields with a range for each column; the others have one."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +35,15 @@ class TrainingRange:
     Each field but the first is a tuple of ranges, empty if there was nothing to measure.
     """
 
-    # symbols of all atoms, sorted; empty if the graphs are not known as molecules
-    elements: tuple[str, ...]
-    nodes: tuple[Range, ...]  # one range: nodes in a graph
-    neighbours: tuple[Range, ...]  # one range: the larger of in- and out-degree
-    node_features: tuple[Range, ...]  # one for each column
-    edge_features: tuple[Range, ...]  # one for each column
-    weights: tuple[Range, ...]  # one range: entries of A at edges
-    # one range: between two nodes of a graph, if the network reads distances
-    distances: tuple[Range, ...]
-    # heavy atoms and net charge, of molecules with hydrogens as nodes
-    totals: tuple[Range, ...] = ()
-    fragments: tuple[Range, ...] = ()  # one range: parts of a graph without an edge between them
+    elements: tuple[str, ...]  # symbols of all atoms, sorted; empty if they are not known
+    nodes: tuple[Range, ...]  # in a graph
+    neighbours: tuple[Range, ...]  # the larger of in- and out-degree
+    node_features: tuple[Range, ...]
+    edge_features: tuple[Range, ...]
+    weights: tuple[Range, ...]  # entries of A at edges
+    distances: tuple[Range, ...]  # between two nodes of a graph, if the network reads distances
+    totals: tuple[Range, ...] = ()  # heavy atoms and net charge, where hydrogens are nodes
+    fragments: tuple[Range, ...] = ()  # parts of a graph without an edge between them
 
     @classmethod
     def of(cls, graphs: GraphSet, distances: bool) -> TrainingRange:
@@ -57,27 +51,24 @@ class TrainingRange:
         ranges: dict[str, tuple[Range, ...]] = {"distances": (), "totals": ()}
         for name, values, _ in _measured(graphs, distances):
             table = values.reshape(-1, 1) if name == "distances" else values
-            limits = zip(table.min(axis=0), table.max(axis=0), strict=True) if len(table) else ()
-            ranges[name] = tuple((float(low), float(high)) for low, high in limits)
+            limits = (table.min(axis=0), table.max(axis=0)) if len(table) else ((), ())
+            ranges[name] = tuple(
+                (float(low), float(high)) for low, high in zip(*limits, strict=True)
+            )
         if ranges["totals"] and ranges["totals"][0] == ranges["nodes"][0]:
             ranges["totals"] = ()  # hydrogens are no nodes: nothing that the nodes do not say
         symbols = graphs.source.get("elements", ())
         elements = symbols if len(symbols) == len(graphs) else ()
         return cls(tuple(sorted(frozenset().union(*elements))), **ranges)
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], source: object) -> TrainingRange:
-        """The ranges from a file; a DataError if they are no ranges."""
-        ranges: TrainingRange = read_as(cls, content, "training", source)
-        for name in RANGES:
-            pairs = getattr(ranges, name)
-            several = name.endswith("_features") or name == "totals"
-            if (len(pairs) > 1 and not several) or any(low > high for low, high in pairs):
+    def checked(self, source: object) -> None:
+        """Raise a DataError if these, read from a file, are no ranges."""
+        for name, pairs in list(vars(self).items())[1:]:
+            if (len(pairs) > 1 and name not in SEVERAL) or any(low > high for low, high in pairs):
                 raise DataError(
                     f"{source} is damaged: training.{name} should be a list of ranges, each a "
                     "smallest and a largest value"
                 )
-        return ranges
 
     def unseen_elements(self, graphs: GraphSet) -> list[list[str]]:
         """For each graph the elements that no training graph has."""
@@ -111,7 +102,7 @@ class TrainingRange:
                 phrases[graph].append(f"{' and '.join(unseen)} {verb} never seen in training")
         named: tuple[str, ...] = ELEMENTS if {*ELEMENTS} <= {*graphs.node_names} else ()
         if self._elements_of(graphs) is not None:
-            named = (*ELEMENTS, OTHER_ELEMENT)
+            named = (*ELEMENTS, OTHER_ELEMENT)  # features whose phrase is that of the element
         for graph, not_read in enumerate(graphs.source.get("not_read", ())):
             phrases[graph] += not_read
         for name, values, owner in _measured(graphs, bool(self.distances)):
@@ -125,21 +116,24 @@ class TrainingRange:
             rows, columns = np.nonzero((values < low) | (values > high))
             first = np.unique(np.stack([owner[rows], columns]), axis=1, return_index=True)[1]
             for row, column in zip(rows[first], columns[first], strict=True):
-                if _feature(graphs, name, column) not in named:
-                    phrases[owner[row]].append(
-                        self._phrase(graphs, name, column, values[row, column])
-                    )
+                feature = ""
+                if name.endswith("_features"):
+                    names = graphs.node_names if name == "node_features" else graphs.edge_names
+                    feature = names[column] if names else f"feature {column}"
+                if feature not in named:
+                    phrase = self._phrase(name, feature, column, values[row, column])
+                    phrases[owner[row]].append(phrase)
         return phrases
 
-    def _phrase(self, graphs: GraphSet, name: str, column: int, value: float) -> str:
+    def _phrase(self, name: str, feature: str, column: int, value: float) -> str:
         """What leaves its range, and the range."""
         between = getattr(self, name)[0 if name == "distances" else column]
         node, edge = ("atom", "bond") if self.elements else ("node", "edge")
-        if name == "nodes" or (name == "totals" and TOTALS[column] == "heavy atoms"):
+        if name == "nodes" or (name == "totals" and column == 0):
             how, limit = ("more", between[1]) if value > between[1] else ("fewer", between[0])
             what, whole = (node, "graph") if name == "nodes" else ("heavy atom", "molecule")
             return f"{counted(int(value), what)}, {how} than any training {whole} ({limit:,.0f})"
-        feature, shown = _feature(graphs, name, column), f"{value:.4g}"
+        shown = f"{value:.4g}"
         if feature.startswith((COLUMN, DESCRIPTOR)):
             return f"{feature} {shown} deviations from the mean, in training {spread(between)}"
         phrase = {
@@ -166,41 +160,33 @@ def spread(between: Range) -> str:
 
 
 def _measured(graphs: GraphSet, distances: bool) -> Iterator[tuple[str, Numbers, Numbers]]:
-    """For each field of `RANGES` its values `[rows, columns]`, and the graph of each row."""
+    """For each field but `elements` its values `[rows, columns]`, and the graph of each row."""
     every = np.arange(len(graphs))
     of_node, of_edge = np.repeat(every, graphs.sizes), np.repeat(every, graphs.edge_counts)
     begin = np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
     degrees = [np.bincount(begin + side, minlength=len(of_node)) for side in graphs.edges]
     weights = np.ones(len(of_edge)) if graphs.weights is None else graphs.weights
     yield "nodes", graphs.sizes[:, None], every
-    yield "fragments", _fragments(graphs)[:, None], every
+    yield "fragments", _fragments(graphs, begin, of_node)[:, None], every
     yield "neighbours", np.maximum(*degrees)[:, None], of_node
     yield "node_features", graphs.node_features, of_node
     yield "edge_features", graphs.edge_features, of_edge
     yield "weights", weights[:, None], of_edge
-    if len(totals := _totals(graphs)):
-        yield "totals", totals, every
+    names = graphs.node_names
+    if {"H", "formal charge"} <= {*names} and len(graphs):
+        hydrogen, charge = (graphs.node_features[:, names.index(n)] for n in ("H", "formal charge"))
+        per_atom = np.stack([hydrogen == 0, charge], axis=1).astype(np.float64)
+        yield "totals", np.add.reduceat(per_atom, graphs.node_offsets[:-1], axis=0), every
     if distances and graphs.positions is not None:
         limits = _distances(graphs)
         several = np.isfinite(limits).all(axis=1)  # a single node has no distance
         yield "distances", limits[several], every[several]
 
 
-def _totals(graphs: GraphSet) -> Numbers:
-    """`[G, 2]` heavy atoms and net charge, if columns say so; else `[0, 2]`."""
-    names = graphs.node_names
-    if not {"H", "formal charge"} <= {*names} or not len(graphs):
-        return np.zeros((0, 2))
-    hydrogen, charge = (graphs.node_features[:, names.index(n)] for n in ("H", "formal charge"))
-    per_atom = np.stack([hydrogen == 0, charge], axis=1).astype(np.float64)
-    return np.add.reduceat(per_atom, graphs.node_offsets[:-1], axis=0)
-
-
-def _fragments(graphs: GraphSet) -> Numbers:
+def _fragments(graphs: GraphSet, begin: Numbers, of_node: Numbers) -> Numbers:
     """`[G]` connected components, by the smallest number of a node that each node reaches."""
-    begin = np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
     start, end = graphs.edges + begin
-    smallest = np.arange(graphs.sizes.sum())
+    smallest = np.arange(len(of_node))
     while True:
         reached = smallest.copy()
         np.minimum.at(reached, end, smallest[start])
@@ -209,19 +195,11 @@ def _fragments(graphs: GraphSet) -> Numbers:
         if (reached == smallest).all():
             break
         smallest = reached
-    first = smallest == np.arange(len(smallest))
-    return np.bincount(np.repeat(np.arange(len(graphs)), graphs.sizes)[first])
-
-
-def _feature(graphs: GraphSet, field: str, column: int) -> str:
-    """The name of a feature; empty for anything else."""
-    names = {"node_features": graphs.node_names, "edge_features": graphs.edge_names}.get(field)
-    return "" if names is None else names[column] if names else f"feature {column}"
+    return np.bincount(of_node[smallest == np.arange(len(smallest))])
 
 
 def _distances(graphs: GraphSet) -> Numbers:
     """`[G, 2]` smallest and largest distance between two nodes; infinite for one node."""
-    import torch
 
     assert graphs.positions is not None
     limits = np.tile([np.inf, -np.inf], (len(graphs), 1))
