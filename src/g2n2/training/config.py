@@ -69,16 +69,6 @@ class Recipe:
     distance: tuple[str, ...] = ("raw",)
     preset: str = "paper"
 
-    def sizes(self, train: int, costly: bool) -> dict[str, Any]:
-        """What a run with so many training graphs does not set; `costly`: matrices on a CPU."""
-        batch, epochs = self.batch, self.epochs
-        while batch > SMALLEST_BATCH and train < batch * self.least_steps:
-            batch //= 2
-        if costly and self.cpu_visits:
-            epochs = min(epochs, max(self.cpu_epochs, round(self.cpu_visits / train)))
-        width, rate = (self.cpu_width, self.cpu_rate) if costly else (self.width, self.rate)
-        return {"width": width, "rate": rate, "batch": batch, "epochs": epochs}
-
 
 RECIPES: dict[str, Recipe] = {
     "paper": Recipe("paper"),  # the released script's settings; the paper states none
@@ -112,16 +102,6 @@ _EARLIER = {
         cpu_visits=0,
     )
 }
-
-
-def find_recipe(name: str) -> Recipe:
-    """The recipe of that name, also what `modern` was before; a DataError if there is none."""
-    recipes = RECIPES | _EARLIER
-    if name not in recipes:
-        raise DataError(f"no recipe is called {name!r}; known: {', '.join(recipes)}")
-    return recipes[name]
-
-
 OVERRIDES = ("width", "batch", "epochs", "rate", "decay", "ema", "dropout", "distance", "preset")
 """Settings of a run that replace those of its recipe."""
 RANGES: dict[str, tuple[float, float]] = {
@@ -266,35 +246,33 @@ class RunConfig:
     checkpoint_seconds: float = 60.0
 
     def effective_recipe(self) -> Recipe:
-        """The recipe with this run's settings in it."""
+        """The recipe with this run's settings in it; a DataError if there is no such recipe."""
+        recipes = RECIPES | _EARLIER
+        if self.recipe not in recipes:
+            raise DataError(f"no recipe is called {self.recipe!r}; known: {', '.join(recipes)}")
         given = {name: value for name in OVERRIDES if (value := getattr(self, name)) is not None}
-        return replace(find_recipe(self.recipe), **given)
+        return replace(recipes[self.recipe], **given)
 
     def checked(self) -> RunConfig:
         """The config itself; a DataError if a run cannot have these settings."""
-        recipe = self.effective_recipe()
+        recipe, widths = self.effective_recipe(), self.decision or ()
         settings = {**vars(self), **{name: getattr(recipe, name) for name in OVERRIDES}}
-        widths = self.decision or ()
         limits = [(name, settings[name], *ends) for name, ends in RANGES.items()]
-        limits += [("a width in decision", one, 1, MOST_WIDTH) for one in widths]
+        limits += [("a width in decision", width, 1, MOST_WIDTH) for width in widths]
         limits += [("the number of decision layers", len(widths), 0, MOST_LAYERS)]
         for name, value, least, most in limits:
             if not least <= value <= most:
                 bound = f"at most {most}" if value >= least else f"at least {least}"
                 raise DataError(f"{name} must be {bound}, got {value}")
-        width = recipe.width
-        if (weights := width**2 * self.layers) > MOST_WEIGHTS:
+        if (weights := recipe.width**2 * self.layers) > MOST_WEIGHTS:
             raise DataError(
-                f"width {width} and layers {self.layers} ask for more than {weights} weights; "
-                f"at most {MOST_WEIGHTS} are allowed: take a smaller width or fewer layers"
+                f"width {recipe.width} and layers {self.layers} ask for more than {weights} "
+                f"weights; at most {MOST_WEIGHTS} are allowed: take a smaller width or fewer layers"
             )
         for name, below in BELOW.items():
-            value, above = settings[name], name == "rate"
-            if not 0 <= value < below or (above and value == 0):
-                raise DataError(
-                    f"{name} must be {'above' if above else 'at least'} 0 and below {below}, got "
-                    f"{value}"
-                )
+            value, bound = settings[name], "above" if name == "rate" else "at least"
+            if not 0 <= value < below or (bound == "above" and value == 0):
+                raise DataError(f"{name} must be {bound} 0 and below {below}, got {value}")
         if self.decay and recipe.optimiser != "adamw":
             raise DataError(f"the recipe {recipe.name!r} has no weight decay; leave decay out")
         for name, choices in CHOICES.items():
@@ -305,11 +283,16 @@ class RunConfig:
         return self
 
     def sized(self, train: int, *, costly: bool) -> RunConfig:
-        """The config with width, rate, batch and epochs set; see `Recipe.sizes`."""
+        """With width, rate, batch and epochs for so many graphs; `costly`: matrices on a CPU."""
         recipe = self.effective_recipe()
-        sizes = recipe.sizes(train, costly)
-        if self.width is not None:
-            sizes["rate"] = recipe.rate
+        sizes = {name: getattr(recipe, name) for name in ("width", "rate", "batch", "epochs")}
+        while sizes["batch"] > SMALLEST_BATCH and train < sizes["batch"] * recipe.least_steps:
+            sizes["batch"] //= 2
+        if costly and recipe.cpu_visits:
+            most = max(recipe.cpu_epochs, round(recipe.cpu_visits / train))
+            sizes["epochs"] = min(recipe.epochs, most)
+        if costly and self.width is None:
+            sizes |= {"width": recipe.cpu_width, "rate": recipe.cpu_rate}
         return replace(self, **{k: v for k, v in sizes.items() if getattr(self, k) is None})
 
     def as_dict(self) -> dict[str, Any]:
@@ -387,29 +370,26 @@ def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_defaults_of_then(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a run with what stood for them where they are older than the settings.
+    """Settings of a run; those it is older than have the value they stood for.
 
     Features were left as they are before `preprocess`, and `modern` was another before `pair_norm`.
     """
     settings = {"preprocess": "none", **values}
-    if "pair_norm" in settings:
-        return settings
-    if settings.get("recipe", "modern") == "modern":
-        settings["recipe"] = MODERN_BEFORE
-    of_baseline = settings.get("baseline") == "G2N2" and settings.get("preset") is None
-    if settings.get("preset") == "modern" or of_baseline:
-        settings["preset"] = MODERN_BEFORE
+    if "pair_norm" not in settings:
+        if settings.get("recipe", "modern") == "modern":
+            settings["recipe"] = MODERN_BEFORE
+        of_baseline = settings.get("baseline") == "G2N2" and settings.get("preset") is None
+        if settings.get("preset") == "modern" or of_baseline:
+            settings["preset"] = MODERN_BEFORE
     return settings
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
     """The settings of a TOML file, or of a JSON file such as a run's `config.json`."""
     kind = "JSON" if str(path).lower().endswith(".json") else "TOML"
+    text = read_text_file(path, f"expected settings in {kind}")
     try:
-        text = read_text_file(path, f"expected settings in {kind}")
         settings = json.loads(text) if kind == "JSON" else tomllib.loads(text)
-    except DataError:
-        raise
     except (ValueError, RecursionError) as error:  # both decoders'
         raise DataError(f"{path} is not {kind}: {error}") from None
     if not isinstance(settings, dict):
@@ -474,10 +454,8 @@ def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig
     chosen = choose_grammar(config.grammar, reduce=not exhaustive, exhaustive=exhaustive)
     is_text = chosen.grammar.name == GIVEN and config.grammar.strip() != "-"
     name = config.grammar if is_text else chosen.grammar.name
-    settings = replace(config, grammar=name, rules=rules_of(chosen.grammar))
-    other = (
-        chosen.other
-    )  # with marks the exhaustive grammar may have no network with the same options
+    settings, other = replace(config, grammar=name, rules=rules_of(chosen.grammar)), chosen.other
+    # With marks the exhaustive grammar may have no network with the same options.
     return settings, None if exhaustive or (other and other.scope) else other
 
 
