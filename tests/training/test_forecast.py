@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from g2n2.training import display
+from g2n2.training import display, optimiser
 from g2n2.training.config import RunConfig, with_rules
 from g2n2.training.display import forecast, time_sentences
 from g2n2.training.setup import prepare
@@ -25,15 +25,15 @@ def test_every_task_is_timed_and_draws_no_number_of_the_run(level, change):
 
 
 def test_what_is_timed_is_a_whole_step_of_the_weights_that_learn(monkeypatch):
-    learned, stepped, real = [], [], display.make_optimiser
+    learned, stepped, real = [], [], optimiser.make_optimiser
 
     def watched(model, *how):
-        optimiser = real(model, *how)
-        learned.extend(p for group in optimiser.param_groups for p in group["params"])
-        optimiser.register_step_post_hook(lambda *_: stepped.append(True))
-        return optimiser
+        made = real(model, *how)
+        learned.extend(p for group in made.param_groups for p in group["params"])
+        made.register_step_post_hook(lambda *_: stepped.append(True))
+        return made
 
-    monkeypatch.setattr(display, "make_optimiser", watched)
+    monkeypatch.setattr(optimiser, "make_optimiser", watched)
     config = with_rules(RunConfig("small", **SETTINGS))
     parts = prepare(config, small_set())
     forecast(config, parts)

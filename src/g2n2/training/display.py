@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 import time
 from contextlib import AbstractContextManager
@@ -28,11 +27,10 @@ from ..nn.model import GrammarGNN
 from .calibration import Reliability, percent
 from .config import RunConfig, with_rules
 from .loop import Loop, Watch
-from .optimiser import Average, make_optimiser
+from .optimiser import Learner
 from .processes import find_device
 from .setup import (
     Parts,
-    batch_for,
     make_model,
     make_store,
     takes_edges,
@@ -247,7 +245,6 @@ def forecast(config: RunConfig, parts: Parts) -> float | None:
 def step_seconds(config: RunConfig, parts: Parts) -> float:
     """Seconds of a training step of a copy on all graphs, once caches are warm."""
     graphs = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
-    recipe = config.effective_recipe()
     with torch.random.fork_rng():
         store = make_store(config, graphs, torch.device("cpu"))
         model = make_model(config, parts).to(store.dtype)
@@ -255,19 +252,12 @@ def step_seconds(config: RunConfig, parts: Parts) -> float:
             from .fine_tuning import freeze
 
             freeze(model, config.freeze)
-        optimiser = make_optimiser(model, recipe, store.device)
-        average = Average(model, recipe.ema)
+        learner = Learner.of(config, model, store, parts.task)
         every, seconds = np.arange(len(graphs)), []
         for indices in (every[:2], every, every, every):
             begin = time.perf_counter()
-            batch = batch_for(model, store, indices)
-            assert batch.targets is not None, "the store always gives targets"
-            loss, _ = parts.task.loss(model(batch), batch.targets)
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(model.parameters(), recipe.clip or math.inf)
-            optimiser.step()
-            average.update(1)
+            learner.gradients(indices, len(indices), 1.0)
+            learner.step(1)
             seconds.append(time.perf_counter() - begin)
             if len(seconds) > 1 and seconds[-1] > LONG_STEP:
                 break

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,6 @@ def outputs(
 ) -> tuple[Values, Ints]:
     """Outputs for some graphs of a store; the model is left in evaluation mode.
 
-    A batch that runs out of memory is cut in two.
-
     Args:
         model: The network.
         store: The graphs.
@@ -65,7 +64,6 @@ def outputs(
         TrainingError: Memory does not suffice for one graph.
     """
     model.eval()
-    half, recorded = half and store.device.type == "cuda", recorded or Recorded()
 
     def joined(parts: Iterable[tuple[Ints, Tensor]]) -> tuple[Values, Ints]:
         values, rows = [], []
@@ -75,6 +73,7 @@ def outputs(
             rows.append(ragged_rows(store.graphs.row_offsets, graphs))
         return np.concatenate(values), np.concatenate(rows)
 
+    half, recorded = half and store.device.type == "cuda", recorded or Recorded()
     if replayed := recorded.outputs_of(model, store, indices, half):
         result, _ = within_memory(store.device, partial(joined, replayed(indices)))
         if result is not None:
@@ -87,7 +86,10 @@ def outputs(
 def _in_batches(
     model: nn.Module, store: GraphStore, indices: Ints, half: bool
 ) -> Iterator[tuple[Ints, Tensor]]:
-    """Graphs, and a row for each graph, node, pair or listed edge of them."""
+    """Graphs, and a row for each graph, node, pair or listed edge of them.
+
+    A batch that runs out of memory is cut in two.
+    """
 
     def compute(graphs: Ints) -> tuple[Ints, Tensor]:
         batch = batch_for(model, store, graphs)
@@ -223,24 +225,28 @@ class Outcome(Described):
     @property
     def _records(self) -> list[int]:
         """The number of each row's graph in the input."""
-        owners: list[int] = self.owners.tolist()
-        numbers = self.graphs.source.get("rows")
-        if numbers is None or len(numbers) != len(self.graphs):  # a set put together elsewhere
-            return owners
-        return [numbers[graph] for graph in owners]
+        numbers = self.graphs.source.get("rows", ())
+        if len(numbers) != len(self.graphs):  # a set put together elsewhere
+            numbers = range(len(self.graphs))
+        return [numbers[graph] for graph in self.owners.tolist()]
 
     def _by_record(self, values: Values) -> Values:
         """Values of the rows in the order of the input, with a row of NaN where there is none."""
-        order = np.argsort([*self._records, *self._unread], kind="stable")
         missing = np.full((len(self._unread), values.shape[1]), np.nan)
-        predicted = np.where(self.unseen[:, None], np.nan, values)
-        everything: Values = np.concatenate([predicted, missing])[order]
-        return everything
+        everything = np.concatenate([np.where(self.unseen[:, None], np.nan, values), missing])
+        order = np.argsort([*self._records, *self._unread], kind="stable")
+        ordered: Values = everything[order]
+        return ordered
 
     @property
     def reliability(self) -> Reliability:
         """How intervals or probabilities do on known targets; see `Calibration.reliability`."""
         return self.calibration.reliability(self)
+
+    @property
+    def owners(self) -> Ints:
+        """The graph of each row."""
+        return np.searchsorted(self.graphs.row_offsets, self.index, side="right") - 1
 
     def __len__(self) -> int:
         return len(self.index)
@@ -258,11 +264,6 @@ class Outcome(Described):
             facts["unseen elements"] = f"{int(self.unseen.sum()):,}"
         return facts
 
-    @property
-    def owners(self) -> Ints:
-        """The graph of each row."""
-        return np.searchsorted(self.graphs.row_offsets, self.index, side="right") - 1
-
     def rows(self, truth: bool = False) -> list[Row]:
         """One dict for each record, in the order of the input, with the user's ids.
 
@@ -274,9 +275,8 @@ class Outcome(Described):
         A record that cannot be read and a molecule with an element that no training molecule has
         get NaN, and a note that says why.
 
-        Args:
-            truth: Whether to add the known targets. Then the rows are those that are scored: with
-                numbers for unseen elements, without records that cannot be read.
+        With `truth` the known targets are added, and the rows are those that are scored: with
+        numbers for unseen elements, without records that cannot be read.
         """
         graphs, columns = self.graphs, self._cells(truth)
         ids = graphs.source.get("record_ids")
@@ -286,7 +286,7 @@ class Outcome(Described):
             name: float("nan") if any(isinstance(cell, float) for cell in cells) else ""
             for name, cells in columns.items()
         }
-        rows: dict[int, list[Row]] = {}
+        rows: list[tuple[int, Row]] = []
         numbered = zip(self._records, self._items(), strict=True)
         for number, (record, (graph, item)) in enumerate(numbered):
             graph_id = graphs.ids[graph] if graphs.ids else str(graph)
@@ -296,11 +296,11 @@ class Outcome(Described):
             else:
                 row |= {name: cells[number] for name, cells in columns.items()}
                 row["note"] = self.unlike[number]
-            rows.setdefault(record, []).append(row)
+            rows.append((record, row))
         for record, reason in ({} if truth else self._unread).items():
             record_id = str(record) if ids is None else ids[record]
-            rows[record] = [{"id": record_id, **nothing, "note": f"{NOT_PREDICTED}{reason}"}]
-        return [row for record in sorted(rows) for row in rows[record]]
+            rows.append((record, {"id": record_id, **nothing, "note": f"{NOT_PREDICTED}{reason}"}))
+        return [row for _, row in sorted(rows, key=itemgetter(0))]
 
     def to_csv(self, path: str | Path, truth: bool = False) -> None:
         """Write `rows` as CSV, whole or not at all."""
@@ -402,13 +402,11 @@ def csv_lines(rows: list[Row], columns: Sequence[str], header: bool = False) -> 
     table = csv.DictWriter(text, fieldnames=columns, restval="", lineterminator="\n")
     if header:
         table.writeheader()
-    for row in rows:
-        table.writerow(
-            {
-                name: ("" if np.isnan(cell) else f"{cell:.9g}") if isinstance(cell, float) else cell
-                for name, cell in row.items()
-            }
-        )
+
+    def shown(cell: Any) -> Any:
+        return ("" if np.isnan(cell) else f"{cell:.9g}") if isinstance(cell, float) else cell
+
+    table.writerows({name: shown(cell) for name, cell in row.items()} for row in rows)
     return text.getvalue().encode(errors="replace")
 
 

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,11 @@ from .checkpoint import load_checkpoint, save_checkpoint, write_whole
 from .config import FREE, RunConfig, upgraded
 from .cuda_graphs import Recorded
 from .evaluate import Outcome, predict
-from .optimiser import Average, Learner, cosine_rate, make_optimiser, plateau_rate, set_rate
+from .optimiser import Learner, cosine_rate, plateau_rate, set_rate
 from .plots import TensorBoardCurves
 from .processes import Interruption, Processes, within_memory
 from .run_folder import RunFolder
-from .setup import Parts, batch_for
+from .setup import Parts
 from .task import metrics
 
 CHECK_EVERY = 50
@@ -91,18 +92,8 @@ class Loop:
         config, device = self.config, self.processes.device
         self.recipe, self.folder = config.effective_recipe(), self.files.path
         self.task, self.train = self.parts.task, self.parts.splits["train"]
-        optimiser = make_optimiser(self.model.to(device), self.recipe, device)
-        self.processes.give_weights(self.model)
-        self.learner = Learner(
-            self.model,
-            optimiser,
-            Average(self.model, self.recipe.ema),
-            self.store,
-            self.task,
-            self.recipe.batch,
-            self.recipe.clip,
-            half=config.precision == "bf16",
-        )
+        self.processes.give_weights(self.model.to(device))
+        self.learner = Learner.of(config, self.model, self.store, self.task)
         graphs = self.store.graphs
         known = np.concatenate([[0], np.isfinite(graphs.targets).sum(axis=1).cumsum()])
         self.known_targets = np.diff(known[graphs.row_offsets])  # of each graph
@@ -250,25 +241,30 @@ class Loop:
                 return
             self.recorded.step = None
             self.watch.note("out of memory for CUDA graphs: going on without them, more slowly")
-        weights, learner = self.learner.weights, self.learner
-        set_rate(learner.optimiser, rate)
+        set_rate(self.learner.optimiser, rate)
         with self.processes.all_or_none():
-            loss = self._within_memory(indices)
-        loss = self.processes.add_up(loss, weights)
-        norm = nn.utils.clip_grad_norm_(weights, learner.clip or math.inf)
-        learner.optimiser.step()
-        self.waiting.append((loss, norm, indices))
-        learner.average.update(number)
+            loss = self._gradients(indices)
+        loss = self.processes.add_up(loss, self.learner.weights)
+        self.waiting.append((loss, self.learner.step(number), indices))
         if self.recorded.step is not None:
             self.recorded.step.copies.refresh()
 
-    def _within_memory(self, indices: Ints) -> Tensor:
-        """Gradients of this process's share; the micro-batch is halved until memory suffices."""
-        mine, progress = self.processes.share(indices), self.progress
+    def _gradients(self, indices: Ints) -> Tensor:
+        """Gradients of this process's share of a batch; returns the sum of its losses.
+
+        Gradients are those of the mean over the known targets of the whole batch. A process without
+        a graph takes one with weight 0, so that the same parameters have gradients everywhere. The
+        micro-batch is halved until memory suffices.
+        """
+        mine, progress, device = self.processes.share(indices), self.progress, self.store.device
+        weight = float(len(mine) > 0)
+        mine = mine if len(mine) else indices[:1]
+        scale = weight / max(1, int(self.known_targets[indices].sum()))
         while True:
-            loss, lack = within_memory(self.store.device, lambda: self._gradients(mine, indices))
+            given = mine, progress.micro, scale
+            loss, lack = within_memory(device, partial(self.learner.gradients, *given))
             if loss is not None:
-                return loss
+                return loss * weight
             at_once = min(progress.micro, len(mine))
             if at_once <= 1:
                 largest = int(self.store.graphs.sizes[indices].max())
@@ -280,28 +276,6 @@ class Loop:
                 f"out of memory: going on with {counted(progress.micro, 'graph')} at once, "
                 f"the batch is still {len(indices)}"
             )
-
-    def _gradients(self, mine: Ints, batch_indices: Ints) -> Tensor:
-        """Sum of the losses of some graphs of a batch; gradients accumulate piece by piece.
-
-        Gradients are those of the mean over the known targets of the whole batch. A process without
-        a graph takes one with weight 0, so that the same parameters have gradients everywhere.
-        """
-        learner, micro = self.learner, self.progress.micro
-        learner.optimiser.zero_grad()
-        weight = float(len(mine) > 0)
-        mine = mine if len(mine) else batch_indices[:1]
-        scale = weight / max(1, int(self.known_targets[batch_indices].sum()))
-        losses = []
-        for start in range(0, len(mine), micro):
-            batch = batch_for(learner.model, self.store, mine[start : start + micro])
-            assert batch.targets is not None, "the store always gives targets"
-            with torch.autocast(self.store.device.type, torch.bfloat16, enabled=learner.half):
-                outputs = learner.model(batch)
-            loss, _ = learner.task.loss(outputs, batch.targets)
-            (loss * scale).backward()  # type: ignore[no-untyped-call]
-            losses.append(loss.detach() * weight)
-        return torch.stack(losses).sum()
 
     @property
     def due(self) -> bool:
@@ -334,36 +308,24 @@ class Loop:
 
     def _keep(self, indices: Ints) -> str:
         """Save a batch for inspection, and return a sentence that says where."""
-        batch, names, path = (
-            self.store.batch(indices),
-            self.store.graphs.ids,
-            self.folder / BAD_BATCH,
-        )
+        batch, names = self.store.batch(indices), self.store.graphs.ids
         assert batch.targets is not None, "the store always gives targets"
-        arrays: dict[str, Any] = {
-            "nodes": batch.nodes,
-            "edges": batch.edges,
-            "mask": batch.mask,
-            "learned_targets": batch.targets,
-        }
+        arrays = {"nodes": batch.nodes, "edges": batch.edges, "mask": batch.mask}
+        arrays["learned_targets"] = batch.targets
         if batch.adjacency.is_sparse:
             arrays["adjacency_places"] = batch.adjacency._indices()
             arrays["adjacency_values"] = batch.adjacency._values()
         else:
             arrays["adjacency"] = batch.adjacency
-        buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            indices=indices,
-            ids=np.array([names[i] if names else str(i) for i in indices]),
-            **{name: values.cpu() for name, values in arrays.items()},
-        )
+        ids, buffer = [names[i] if names else str(i) for i in indices], io.BytesIO()
+        content: dict[str, Any] = {name: values.cpu() for name, values in arrays.items()}
+        np.savez_compressed(buffer, indices=indices, ids=np.array(ids), **content)
         try:
             if self.processes.rank == 0:
-                write_whole(path, buffer.getvalue())
+                write_whole(self.folder / BAD_BATCH, buffer.getvalue())
         except DataError as error:
             return f"the batch could not be saved ({error})"
-        return f"the batch is saved in {path}"
+        return f"the batch is saved in {self.folder / BAD_BATCH}"
 
     def save(self) -> None:
         """Write a checkpoint, all losses settled; if the first process cannot, all stop.

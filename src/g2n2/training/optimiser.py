@@ -1,4 +1,4 @@
-"""What learns: optimiser, learning rate, average of the weights, fused steps on flat tensors."""
+"""What takes a step: optimiser, learning rate, average of the weights, all on flat tensors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..data.graph_set import Ints
 from ..data.store import GraphStore
-from .config import Recipe
+from .config import Recipe, RunConfig
+from .setup import batch_for
 from .task import Task
 
 THRESHOLD = 1e-4
@@ -144,9 +146,38 @@ class Learner:
     clip: float = 0.0  # largest gradient norm; 0 for none
     half: bool = False  # whether products are in bfloat16
 
+    @classmethod
+    def of(cls, config: RunConfig, model: nn.Module, store: GraphStore, task: Task) -> Learner:
+        """With the optimiser and the average that a config asks for."""
+        recipe, half = config.effective_recipe(), config.precision == "bf16"
+        optimiser = make_optimiser(model, recipe, store.device)
+        average = Average(model, recipe.ema)
+        return cls(model, optimiser, average, store, task, recipe.batch, recipe.clip, half)
+
     @property
     def weights(self) -> list[nn.Parameter]:
         return list(self.model.parameters())
+
+    def gradients(self, indices: Ints, at_once: int, scale: float) -> Tensor:
+        """Gradients of `scale` times the loss of some graphs, so many at once; returns the loss."""
+        self.optimiser.zero_grad()
+        losses = []
+        for start in range(0, len(indices), at_once):
+            batch = batch_for(self.model, self.store, indices[start : start + at_once])
+            assert batch.targets is not None, "the store always gives targets"
+            with torch.autocast(self.store.device.type, torch.bfloat16, enabled=self.half):
+                outputs = self.model(batch)
+            loss, _ = self.task.loss(outputs, batch.targets)
+            (loss * scale).backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach())
+        return torch.stack(losses).sum()
+
+    def step(self, number: int) -> Tensor:
+        """Clip the gradients and take step `number`, from 1; returns the norm they had."""
+        norm = nn.utils.clip_grad_norm_(self.weights, self.clip or math.inf)
+        self.optimiser.step()
+        self.average.update(number)
+        return norm
 
 
 class FlatOptimizerStep:

@@ -257,7 +257,8 @@ def train_config(
             store = make_store(config, scaled, processes.device)
             parts, model = _network(config, parts, files, start)
             model = model.to(store.dtype)
-            precompute_supports(model, store, recorded)
+            if getattr(model, "supports", None) is not None:
+                precompute_supports(model, store, recorded)
             watch.summary(config, parts, model)
             curves: TensorBoardCurves | None = None
             with processes.all_or_none():
