@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from statistics import fmean, median
 from typing import Any
 
 from g2n2.errors import DataError
 
 from ..brec import BEYOND, TRAINED
-from ..classes import ACCURACY as CLASSES
-from ..classes import DEVIATION as CLASSES_SPREAD
-from ..classes import EPOCHS
 from ..contenders import BOUND, CONTENDERS, MARKED, PAIRS, PPGN_ALIKE, SEPARATED, Contender
 from ..counting import BEYOND_COUNTS, COUNTS, MERGED, NORMALISED, OTHER
 from ..graph8c import MERGED_AT_RANDOM
@@ -23,7 +20,6 @@ from ..molecules import CONTENDERS as ON_MOLECULES
 from ..molecules import CPU, GPU
 from ..molecules import SEEDS as MOLECULE_SEEDS
 from ..q1 import GRAMMARS
-from ..q2 import EPOCHS as QM9_EPOCHS
 from ..q3 import (
     ACCURACY,
     DEVIATION,
@@ -33,15 +29,24 @@ from ..q3 import (
     SETS,
     STATISTICS,
     VARIANTS,
+    TuRun,
 )
-from ..q3 import EPOCHS as TU_EPOCHS
 from ..q4 import BEST, MEDIAN, NETWORKS, WORST
 from ..record import EARLIER, CellRecord
 from . import tu
-from .cited import KERNELS, cited
-from .numbers import EMPTY, TableEntry, Value, entry, markdown, minus, written
-from .results import Results, duration
-from .tables import Metric, Source, Tables
+from .numbers import (
+    EMPTY,
+    KERNELS,
+    Results,
+    TableEntry,
+    Value,
+    cited,
+    duration,
+    entry,
+    minus,
+    written,
+)
+from .tables import Metric, Source, Sources, markdown, table
 
 FILTERS = ("low", "high", "band")
 FILTER_LABELS = {
@@ -102,9 +107,10 @@ def molecule_score(
     return results.value("molecules", cell, f"test {molecules.metric}")
 
 
-class Entries(Tables):
+class Entries(Sources):
     """What templates call, beside the sources of all questions."""
 
+    table = staticmethod(table)
     grammars: Mapping[str, str] = {label: name for name, label in GRAMMARS.items()}
     sets: Mapping[str, str] = {name: name for name in SETS}
     filters: Mapping[str, str] = {f"{name}-pass R²": name for name in FILTERS}
@@ -113,6 +119,9 @@ class Entries(Tables):
     brec_columns: Mapping[str, str] = {name: name for name in cited("brec").columns}
 
     # Q1
+
+    def error_of(self, grammar: str) -> TableEntry:
+        return self.ours("q1", f"train/{grammar}", "test MAE r2 (bohr²)")()
 
     def exact_pairs_of_grammar(self, readout: str) -> Source:
         """Pairs of BREC by three layers and by any."""
@@ -128,21 +137,19 @@ class Entries(Tables):
 
         return pairs
 
+    # Q2
+
     def targets_and_r2(self) -> dict[str, tuple[str, str]]:
         """Every target alone, and R² by its two other runs."""
         rows = {}
         for label, target in self.targets().items():
             rows[label] = target, ""
             if target == "r2":
-                rows[f"{label}, {QM9_EPOCHS['long']} epochs"] = target, "/long"
-                rows[f"{label}, less its extent"] = target, "/extent"
+                rows |= {f"{label}, 300 epochs": (target, "/long")}
+                rows |= {f"{label}, less its extent": (target, "/extent")}
         return rows
 
     # Q3
-
-    def accuracy(self, cell: str, statistic: str) -> Metric:
-        metric, deviation = ACCURACY.format(statistic), DEVIATION.format(statistic)
-        return self.ours("q3", cell, metric, 1, deviation=deviation)
 
     def best_other_gnn(self, name: str) -> str:
         best, _ = cited("tu").best(name, tu.NOT_OTHER_GNNS)
@@ -150,23 +157,26 @@ class Entries(Tables):
 
     def printed_rank(self, name: str) -> str:
         rank, among_gnns = (cited("tu-rank").rows[row][name] for row in ("all methods", "GNNs"))
-        return f"{rank.text} ({among_gnns.text})"
+        return f"{rank} ({among_gnns})"
 
     def by_statistic(
         self, pattern: str, models: Sequence[str] = MODELS, only: Sequence[str] = STATISTICS
     ) -> dict[str, Source]:
         """Our networks by each statistic, set by set; `pattern` is filled with both names."""
         return {
-            pattern.format(tu.label(m), s): self.accuracy(f"{{}}/{m}", s)
+            pattern.format(tu.label(m), s): self._accuracy(f"{{}}/{m}", s)
             for m in models
             for s in only
         }
+
+    def _accuracy(self, cell: str, statistic: str) -> Metric:
+        return self.ours("q3", cell, ACCURACY.format(statistic), 1, DEVIATION.format(statistic))
 
     def counted_ranks(self) -> dict[str, Source]:
         """The rank of G²N² as counted from the printed rows."""
 
         def rank(without: tuple[str, ...], name: str) -> int:
-            return cited("tu").rank(cited("tu").rows["G²N²"][name].bar, name, without)
+            return cited("tu").rank(cited("tu").rows["G²N²"][name].number, name, without)
 
         chosen = {"all methods": (), "GNNs": KERNELS}
         return {f"{name}, counted": partial(rank, without) for name, without in chosen.items()}
@@ -183,36 +193,25 @@ class Entries(Tables):
 
     def tu_variants(self, sets: Iterable[str] = SETS) -> str:
         """Epochs and input of the GIN code: what the plan gives, the variant, the published row."""
-        columns = ("last epoch", *STATISTICS)
         rows: dict[str, Source] = {}
         for variant in VARIANTS:
             name, model = variant.set_name, variant.model
             if name not in sets or not self.results.of("q3", variant.name):
                 continue
-            for cell, epochs, classes in (
-                (f"{name}/{model}", TU_EPOCHS, False),
-                (variant.name, variant.epochs, variant.one_hot),
-            ):
-                row = f"{tu.label(model)} on {name}, {epochs} epochs"
+            for run in (TuRun(name, model), variant):
+                row = f"{tu.label(model)} on {name}, {run.epochs} epochs"
                 if name.startswith("IMDB"):
-                    row += f", degrees as {'classes' if classes else 'a number'}"
-                rows[row] = partial(self._of_statistic, cell)
-            text = cited("tu").rows[model][name].text
-            rows[f"{model} on {name}, cited"] = {
-                **dict.fromkeys(columns, ""),
-                GIN: text,
-            }.__getitem__
-        return self.table("%", rows, {name: name for name in columns})
-
-    def _of_statistic(self, cell: str, statistic: str) -> TableEntry:
-        last = statistic == "last epoch"
-        read = tu.last_epoch if last else partial(tu.accuracy, statistic=statistic)
-        return entry(read(self.results, cell), 1)
+                    row += f", degrees as {'classes' if run.one_hot else 'a number'}"
+                last = entry(tu.last_epoch(self.results, run.name), 1)
+                each = {s: self._accuracy(run.name, s)() for s in STATISTICS}
+                rows[row] = {"last epoch": last, **each}.__getitem__
+            row = f"{model} on {name}, cited"
+            rows[row] = defaultdict(str, {GIN: cited("tu").rows[model][name].text}).__getitem__
+        return table("%", rows, {name: name for name in ("last epoch", *STATISTICS)})
 
     def errica_sets(self) -> dict[str, str]:
         """The sets that were run by Errica's splits."""
-        ran = [n for n in ERRICA_SETS if self.results.of("q3", f"errica/{n}/G2N2")]
-        return {name: name for name in ran}
+        return {n: n for n in ERRICA_SETS if self.results.of("q3", f"errica/{n}/G2N2")}
 
     # Q4
 
@@ -226,7 +225,7 @@ class Entries(Tables):
             )
             if middle.value is None:
                 return middle
-            return TableEntry(f"{middle.text} ({worst.text}–{best.text})", middle.value)
+            return TableEntry(f"{middle} ({worst}–{best})", middle.value)
 
         return shown
 
@@ -236,9 +235,7 @@ class Entries(Tables):
         tail |= {"runs of each filter": "runs"}
         rows: list[tuple[str, Source]] = []
         for name, numbers in cited("filters").rows.items():
-            row: dict[str, object] = {
-                f: TableEntry(numbers[f].text, numbers[f].value) for f in FILTERS
-            }
+            row: dict[str, object] = {f: numbers[f] for f in FILTERS}
             row |= {"layers": "3" if name == "G²N²" else "", "steps": "", "size": "", "runs": "10"}
             rows.append((f"{name}, cited", row.__getitem__))
         for name, layers in chosen or networks_by_depth():
@@ -251,7 +248,7 @@ class Entries(Tables):
                 row["size"] = self.results.entry("q4", ran[0].cell, "parameters", 0).text
                 rows.append((FILTER_LABELS.get(name, name), row.__getitem__))
         columns = {"layers": "layers", **self.filters, **({} if chosen else tail)}
-        return self.table("network", rows, columns, "highest in column")
+        return table("network", rows, columns, "highest in column")
 
     # Power
 
@@ -271,7 +268,7 @@ class Entries(Tables):
             count = sum(value.mean for value in values if value)
             return TableEntry(written(count, 0), count)
         if column == "judged":
-            return TableEntry(f"{next(iter(self.results.of('power', cell))).done:,}")
+            return TableEntry(f"{self.results.of('power', cell)[0].done:,}")
         metric = {"beyond its bound": BEYOND, "exact bound": BOUND}.get(column, TRAINED)
         return self.results.entry("power", cell, metric, 0)
 
@@ -279,35 +276,28 @@ class Entries(Tables):
         ran = [c for c in ON_CLASSES if self.results.first("power", f"brec/{c.name}")]
         return {power_label(c): c.name for c in ran}
 
-    def class_columns(self) -> dict[str, Source]:
-        """Accuracy on sets of classes with exact pairs beside it, and pairs of graph8c merged."""
-        columns: dict[str, Source] = {}
-        for name in EPOCHS:
-            accuracy = self.ours("power", f"{name}/{{}}", CLASSES, 1, deviation=CLASSES_SPREAD)
-            columns[f"{name.upper()}, accuracy (%)"] = accuracy
-            columns[f"{name.upper()}, exact pairs"] = partial(self._exact_pairs, name)
-        random = self.ours("power", "graph8c/{}", MERGED_AT_RANDOM, 0)
-
-        def by_words(name: str) -> str:
-            cell = f"graph8c/{name}"
-            words, pairs = (self.results.value("power", cell, m) for m in (SEPARATED, PAIRS))
-            if random(name).value is None:
-                return EMPTY
-            return written(pairs.mean - words.mean, 0) if words and pairs else ""
-
-        columns["graph8c, merged by random weights"] = random
-        return {**columns, "graph8c, merged by words": by_words}
-
-    def _exact_pairs(self, set_name: str, name: str) -> str:
+    def exact_pairs(self, set_name: str) -> Source:
         """Pairs the words tell apart, or the bound if there is no grammar, of all."""
-        words, bound, pairs = (
-            self.results.value("power", f"{set_name}/{name}", metric)
-            for metric in (SEPARATED, BOUND, PAIRS)
-        )
-        separated = words or bound
-        if pairs is None or separated is None:
+
+        def pairs(name: str) -> str:
+            words, bound, every = self._power(f"{set_name}/{name}", SEPARATED, BOUND, PAIRS)
+            separated = bound if words is None else words
+            if every is None or separated is None:
+                return EMPTY
+            return f"{'at most ' if words is None else ''}{separated:,.0f} of {every:,.0f}"
+
+        return pairs
+
+    def merged_by_words(self, name: str) -> str:
+        """Pairs of graph8c."""
+        random, words, pairs = self._power(f"graph8c/{name}", MERGED_AT_RANDOM, SEPARATED, PAIRS)
+        if random is None or pairs is None:
             return EMPTY
-        return f"{'' if words else 'at most '}{separated.mean:,.0f} of {pairs.mean:,.0f}"
+        return "" if words is None else written(pairs - words, 0)
+
+    def _power(self, cell: str, *metrics: str) -> list[float | None]:
+        values = (self.results.value("power", cell, metric) for metric in metrics)
+        return [value.mean if value else None for value in values]
 
     def count_rows(self) -> dict[str, Source]:
         """Error of each count, and pairs the words merge though the count differs."""
@@ -320,12 +310,10 @@ class Entries(Tables):
         return {**rows, "all six at once: seeds × work": self.work("power", joint)}
 
     def _exact_count(self, count: str, name: str) -> str:
-        cell = f"counting/exact/{name}"
-        metrics = OTHER.format(count), MERGED
-        differ, merged = (self.results.value("power", cell, metric) for metric in metrics)
         if CONTENDERS.get(name, PPGN_ALIKE).grammar is None:
             return ""
-        return f"{differ.mean:,.0f} of {merged.mean:,.0f}" if differ and merged else EMPTY
+        differ, merged = self._power(f"counting/exact/{name}", OTHER.format(count), MERGED)
+        return EMPTY if differ is None else f"{differ:,.0f} of {merged:,.0f}"
 
     # molecules
 
@@ -337,7 +325,7 @@ class Entries(Tables):
             for molecules, how in molecule_problems()
         }
         columns = {MOLECULE_LABELS[name]: name for name in ON_MOLECULES}
-        return self.table("test score (time)", rows, columns, "highest in row")
+        return table("test score (time)", rows, columns, "highest in row")
 
     def _score(self, molecules: MoleculeSet, how: str, contender: str) -> TableEntry:
         """A score with its time; errors are compared by their negatives."""
@@ -352,7 +340,7 @@ class Entries(Tables):
         if value.seeds < len(MOLECULE_SEEDS):
             remarks.append(f"{value.seeds} seed" + "s" * (value.seeds > 1))
         sign = -1.0 if molecules.metric == "RMSE" else 1.0
-        return TableEntry(f"{entry(value, 3).text} ({', '.join(remarks)})", sign * value.mean)
+        return TableEntry(f"{entry(value, 3)} ({', '.join(remarks)})", sign * value.mean)
 
     # all records
 
@@ -361,7 +349,7 @@ class Entries(Tables):
         rows = []
         for (question, cell), records in self.results.by_cell.items():
             origins = [
-                ", ".join(sorted(set(chain(*(_origins(r.provenance, key) for r in records)))))
+                ", ".join(sorted({text for r in records for text in _origins(r.provenance, key)}))
                 for key in ("device", "commit")
             ]
             time = duration(fmean(record.seconds for record in records))

@@ -14,6 +14,7 @@ from ..molecules import CONTENDERS as ON_MOLECULES
 from ..q1 import GRAMMARS
 from ..q2 import (
     COLLAPSE_SEEDS,
+    EQUAL_TIME,
     JOINT,
     LEAST_SPREAD,
     R2_EXTENT,
@@ -26,7 +27,6 @@ from ..q2 import (
 from ..q3 import ERRICA_ACCURACY, GIN, RELEASED, SETS
 from ..q4 import MEDIAN
 from . import tu
-from .cited import cited
 from .entries import (
     FILTER_LABELS,
     FILTERS,
@@ -35,14 +35,12 @@ from .entries import (
     molecule_score,
     networks_by_depth,
 )
-from .numbers import Best, Value, entry, written
-from .results import Results
-from .tables import TARGETS, mae_of
+from .numbers import Results, Value, cited, written
+from .tables import TARGETS, Best, mae_of
 
 LONG_AIMS = {"u0": 0.00022, "homo": 0.00092, "mu": 0.015, "alpha": 0.05, "r2": 0.1}
 """Errors of targets alone, in hartree and atomic units; 6 meV for U₀ and 25 meV for ε_homo."""
 ERRICA_AIMS = {"NCI1": 80.0, "PROTEINS": 75.8, "IMDB-BINARY": 71.2, "IMDB-MULTI": 49.1}
-PPGN = "joint/width32/distance/PPGN/modern"
 OURS = "G2N2"
 
 
@@ -64,8 +62,6 @@ def q1(results: Results) -> dict[str, Any]:
     few, many = (results.need("q1", f"train/{g}", "parameters") for g in ("r-G_L3", "G_L3"))
     ablations = {GRAMMARS[g]: error for g, error in errors.items() if g.startswith("r-G_L3-")}
     return {
-        "reduced": entry(reduced).text,
-        "exhaustive": entry(exhaustive).text,
         "ratio": f"{many.mean / few.mean:.2f}",
         "comparable": not _clearly_above(reduced, exhaustive),
         "larger": [g for g, error in ablations.items() if error.mean > reduced.mean],
@@ -78,32 +74,29 @@ def _clearly_above(value: Value, other: Value) -> bool:
 
 
 def q2(results: Results) -> dict[str, Any]:
-    """On which targets an error is not below the paper's, by the paper's digits."""
+    """On which targets an error is not below the paper's, by the paper's digits; what collapses."""
     alone = {target: single(target) for target in TARGETS}
-    joint = {"joint": "width32", "joint_extent": "width32", "wide_extent": "width64"}
     facts: dict[str, Any] = {
         "alone": _not_below(results, "qm9-single", {**alone, "r2": R2_LONG}),
         "alone_extent": _not_below(results, "qm9-single", {**alone, "r2": R2_EXTENT}),
     }
-    for name, width in joint.items():
-        cell = f"joint/{width}/distance/G2N2/modern" + "/extent" * name.endswith("extent")
+    wide = JOINT.replace("32", "64") + "/extent"
+    joint = {"joint": JOINT, "joint_extent": f"{JOINT}/extent", "wide_extent": wide}
+    for name, cell in joint.items():
         facts[name] = _not_below(results, "qm9-joint", dict.fromkeys(TARGETS, cell))
     results.need("q2", "collapse/u0", SPREAD)
     spreads = [record.metrics[SPREAD] or 0.0 for record in results.of("q2", "collapse/u0")]
-    facts["dead"] = sum(spread < LEAST_SPREAD for spread in spreads)
-    facts["seeds"], facts["least_spread"] = len(spreads), f"{min(spreads):.2f}"
-    facts["none_dies"] = facts["dead"] == 0 and len(spreads) >= COLLAPSE_SEEDS
-    cells = {"r2": alone["r2"], "r2_long": R2_LONG, "r2_extent": R2_EXTENT}
-    for name, cell in (*cells.items(), ("r2_sums", "sums/extent")):
-        facts[name] = results.entry("q2", cell, mae_of("r2")).text
-    facts["r2_paper"] = cited("qm9-single").rows["r2"]["G²N²"].text
+    dead = sum(spread < LEAST_SPREAD for spread in spreads)
+    facts |= {"dead": dead, "seeds": len(spreads), "least_spread": f"{min(spreads):.2f}"}
+    facts["none_dies"] = dead == 0 and len(spreads) >= COLLAPSE_SEEDS
     best = {target: _best_of_defaults(results, target) for target in LONG_AIMS}
     facts["defaults"] = [
         (f"{TARGETS[target].symbol} {written(error)}", error <= LONG_AIMS[target])
         for target, error in best.items()
         if error is not None
     ]
-    plain, given = (results.first("q2", PPGN + tail) for tail in ("", "/equal-time"))
+    ppgn = JOINT.replace("G2N2", "PPGN")
+    plain, given = (results.first("q2", ppgn + tail) for tail in ("", EQUAL_TIME))
     ratio = results.need("q2", speed_name(JOINT), "PPGN / G2N2")
     if plain and given:
         facts["equal_time"] = given.done, epochs_in_equal_time(plain.done, ratio.mean)
@@ -117,17 +110,14 @@ def _best_of_defaults(results: Results, target: str) -> float | None:
     return min((results.need("q2", c, mae_of(target)).mean for c in ran), default=None)
 
 
-def _not_below(results: Results, table: str, cells: dict[str, str]) -> list[str]:
+def _not_below(results: Results, published: str, cells: dict[str, str]) -> list[str]:
     """Symbols of targets whose error, to the paper's digits, is not below the paper's."""
     symbols = []
     for target, cell in cells.items():
-        bar, value = (
-            cited(table).rows[target]["G²N²"].bar,
-            results.value("q2", cell, mae_of(target)),
-        )
-        exponent = Decimal(str(bar)).as_tuple().exponent
-        assert isinstance(exponent, int)
-        if value is None or round(value.mean, -exponent) >= bar:
+        bar = cited(published).rows[target]["G²N²"].number
+        value = results.value("q2", cell, mae_of(target))
+        digits = -int(Decimal(str(bar)).as_tuple().exponent)
+        if value is None or round(value.mean, digits) >= bar:
             symbols.append(TARGETS[target].symbol)
     return symbols
 
@@ -176,7 +166,7 @@ def q4(results: Results) -> dict[str, Any]:
         "chebyshev": ("G2N2-chebyshev",),
     }
     paper = cited("filters").rows["G²N²"]
-    facts: dict[str, Any] = {"paper": {name: paper[name].text for name in FILTERS}}
+    facts: dict[str, Any] = {}
     for start, names in starts.items():
         scores = {
             network: {
@@ -188,7 +178,7 @@ def q4(results: Results) -> dict[str, Any]:
             if network[0] in names
         }
         (name, layers), best = max(scores.items(), key=lambda item: item[1].get("band", -1.0))
-        keeps = all(best.get(f, -1.0) >= paper[f].bar - 0.001 for f in ("low", "high"))
+        keeps = all(best.get(f, -1.0) >= paper[f].number - 0.001 for f in ("low", "high"))
         facts[start] = {
             "name": f"{FILTER_LABELS.get(name, name)}, {layers} layers",
             **{f: written(best[f], 4) if f in best else "–" for f in FILTERS},
@@ -207,7 +197,6 @@ def power(results: Results) -> dict[str, Any]:
         counts[name] = trained.mean - beyond.mean
     return {
         "brec": {name: written(count, 0) for name, count in counts.items()},
-        "published": cited("brec").rows["PPGN"]["total (400)"].text,
         "enough": counts["G2N2-8"] >= 258,
         "marks": with_marks(results),
     }
@@ -237,7 +226,6 @@ def with_marks(results: Results) -> dict[str, Any]:
         "brec": written(trained - beyond, 0),
         "bound": written(bound, 0),
         "missing": written(400 - sum(record.done for record in results.of("power", cell)), 0),
-        "published": cited("brec").rows["N²-GNN"]["total (400)"].text,
         "counts": counts if any(counts.values()) else None,
         "zinc": better("zinc/G2N2-3", "zinc/G2N2Σ-2+1", "test MAE penalised_logP"),
     }
@@ -260,7 +248,7 @@ def molecules(results: Results) -> dict[str, Any]:
             MOLECULE_LABELS[c]: round(v.mean, 3) for c, v in values.items() if v and c != OURS
         }
         if problem.name == "molhiv":
-            others |= {f"{name} (cited)": row["ROC-AUC"].bar for name, row in listed.items()}
+            others |= {f"{name} (cited)": row["ROC-AUC"].number for name, row in listed.items()}
         label = f"{problem.name} ({how})"
         if not others:
             continue
@@ -274,13 +262,10 @@ def molecules(results: Results) -> dict[str, Any]:
             for contender in (MOLECULE_LABELS[c] for c, value in values.items() if value is None):
                 absent.setdefault(contender, []).append(label)
     labels = {m.name: {f"{m.name} ({how})" for how in m.splits} for m in MOLECULE_SETS}
-    top_of_list = cited("molhiv-best").rows["forests and GNNs"]["ROC-AUC"].text
     return {
         "best": best,
         "sets": [name for name, splits in labels.items() if splits <= set(reached)],
         "reached": reached,
         "behind": behind,
         "absent": absent,
-        "molhiv": {name: row["ROC-AUC"].text for name, row in listed.items()}
-        | {"first": top_of_list},
     }

@@ -13,9 +13,8 @@ from ..molecule_sets import SETS as MOLECULE_SETS
 from ..q1 import GRAMMARS
 from ..q3 import GIN, MODELS, NESTED, RELEASED, SETS
 from . import entries, tu
-from .cited import cited
 from .drawing import BLUE, FAINT, GOLD, GREEN, INK, ORANGE, PINK, SKY, SOFT, Drawing
-from .results import Results
+from .numbers import Results, cited
 from .tables import TARGETS, mae_of
 
 Q1_LABELS = {
@@ -123,12 +122,12 @@ def draw_q2(results: Results, figure: Any) -> None:
     for axes, (which, series) in zip(panels, Q2_OURS.items(), strict=True):
         rows = cited(f"qm9-{which}").rows
         axes.axvline(1, color=INK, linewidth=1.2, label="G²N² in the paper")
-        ppgn = [rows[t]["PPGN"].bar / rows[t]["G²N²"].bar for t in targets]
+        ppgn = [rows[t]["PPGN"].number / rows[t]["G²N²"].number for t in targets]
         axes.plot(ppgn, heights, "|", color=SOFT, markersize=11, label="PPGN in the paper")
         for lane, (label, (pattern, colour, marker)) in enumerate(series.items()):
             values = [results.value("q2", pattern.format(t), mae_of(t)) for t in targets]
             points = [
-                (value.mean / rows[t]["G²N²"].bar, height + 0.14 * (2 - lane))
+                (value.mean / rows[t]["G²N²"].number, height + 0.14 * (2 - lane))
                 for t, value, height in zip(targets, values, heights, strict=True)
                 if value
             ]
@@ -161,7 +160,7 @@ def draw_q3(results: Results, figure: Any) -> None:
     panels = figure.subplots(2, 3, sharey=True)
     published, heights = cited("tu"), range(len(MODELS), 0, -1)
     for axes, name in zip(panels.flat, SETS, strict=True):
-        axes.axvline(published.rows["G²N²"][name].bar, color=INK, label="G²N² in the paper")
+        axes.axvline(published.rows["G²N²"][name].number, color=INK, label="G²N² in the paper")
         _, other = published.best(name, tu.NOT_OTHER_GNNS)
         label = f"best other GNN in the paper, {GIN}"
         axes.axvline(other, color=SOFT, linestyle=(0, (4, 3)), label=label)
@@ -226,7 +225,7 @@ def draw_power(results: Results, figure: Any) -> None:
         axes.plot(clear, height, "D", color=ORANGE, markersize=5, label=labels[3])
         axes.text(max(bound, trained) + 3, height, f"{trained:.0f}", va="center", fontsize=8.5)
         labels = ["", labels[1], "", ""]
-    ppgn = cited("brec").rows["PPGN"]["total (400)"].bar
+    ppgn = cited("brec").rows["PPGN"]["total (400)"].number
     axes.axvline(ppgn, color=SOFT, linestyle=(0, (4, 3)), label=f"PPGN, published: {ppgn:.0f}")
     axes.set_yticks(heights, map(entries.power_label, contenders.values()))
     axes.set(xlim=(0, 410), xlabel="pairs of BREC told apart, of 400")

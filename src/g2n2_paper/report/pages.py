@@ -18,11 +18,10 @@ from g2n2.errors import DataError
 
 from ..bench.run import read_results
 from . import facts, performance
-from .cited import cited
 from .drawing import Drawing
 from .entries import Entries
 from .figures import drawings, roofline
-from .results import Results
+from .numbers import Results, cited
 
 RENDERED = ("docs/results.md", "docs/results-appendix.md")
 MARKED = ("README.md", "docs/beyond-3wl.md", "docs/findings.md", "docs/performance.md")

@@ -10,7 +10,8 @@ from typing import Any
 from ..bench.cases import GIB
 from ..bench.measures import PARTS, REST, kernel_digest
 from ..bench.run import Row
-from .numbers import EMPTY, markdown
+from .numbers import EMPTY
+from .tables import markdown
 
 UNITS = {"graphs_per_second": "graphs/s", "epoch_seconds": "s", "peak_bytes": "GiB"}
 _SCALING = ("graphs/s", "ms a batch", "TFLOP/s", "of peak", "GiB")

@@ -6,20 +6,93 @@ others are keys: strings, or tuples of strings, that fill the braces in the name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from g2n2.data.qm9 import QM9_TARGETS
 
 from ..runs import mae_key
-from .cited import Cited, cited
-from .numbers import EMPTY, Best, Notes, TableEntry, Value, bold, entry, markdown, minus
-from .results import Results
+from .numbers import EMPTY, Results, TableEntry, Value, cited, entry, minus
 
 Key = str | tuple[str, ...]
 Source = Callable[..., object]
+Best = Callable[[Iterable[float]], float]
 TARGETS = {target.name: target for target in QM9_TARGETS}
 BEST: dict[str, Best] = {"lowest": min, "highest": max}
+
+
+def table(
+    head: str,
+    rows: Mapping[str, Key | Source] | Sequence[tuple[str, Key | Source]],
+    columns: Mapping[str, Key | Source],
+    best: str = "",
+    foot: Mapping[str, Source] | None = None,
+) -> str:
+    """A table in Markdown.
+
+    Args:
+        head: Header of the first column.
+        rows: Label to source or key; pairs where labels repeat.
+        columns: Header to key or source.
+        best: What is bold: `lowest` or `highest`, `in row`, `in column` or `in pairs` (of columns).
+            Entries without a number, and published ones marked plain, do not compete.
+        foot: Label to a function of the columns that are metrics: last rows.
+    """
+    letters: dict[str, str] = {}
+
+    def entry_of(item: object) -> TableEntry:
+        """Remarks on published numbers are lettered in the order they appear."""
+        if not isinstance(item, TableEntry):
+            return TableEntry(str(item))
+        if not item.note:
+            return item
+        letter = letters.setdefault(item.note, f"({chr(ord('a') + len(letters))})")
+        return replace(item, text=f"{item.text} {letter}")
+
+    pairs = list(rows.items() if isinstance(rows, Mapping) else rows)
+    lines = [[entry_of(_apply(row, c)) for c in columns.values()] for _, row in pairs]
+    texts = [[item.text for item in line] for line in lines]
+    pick, where = BEST.get(best.partition(" ")[0]), best.rpartition(" ")[2]
+    if pick and where == "column":
+        by_column = [bold(column, pick) for column in zip(*lines, strict=True)]
+        texts = [list(line) for line in zip(*by_column, strict=True)]
+    elif pick:
+        size = 2 if where == "pairs" else len(columns)
+        groups = range(0, len(columns), size)
+        texts = [[t for i in groups for t in bold(x[i : i + size], pick)] for x in lines]
+    framed = [[label, *line] for (label, _), line in zip(pairs, texts, strict=True)]
+    for label, what in (foot or {}).items():
+        cells = [what(c) if isinstance(c, Metric) else "" for c in columns.values()]
+        framed.append([label, *map(str, cells)])
+    return markdown([head, *columns], framed)
+
+
+def _apply(row: Key | Source, column: Key | Source) -> object:
+    source, key = (row, column) if callable(row) else (column, row)
+    assert callable(source), "either rows or columns are sources"
+    assert not callable(key), "either rows or columns are keys"
+    return source(*((key,) if isinstance(key, str) else key))
+
+
+def bold(row: Sequence[TableEntry], best: Best) -> list[str]:
+    """Texts of some entries; the best number, and those that print the same, in bold."""
+    values = [item.value for item in row if item.value is not None]
+    top = best(values) if len(values) > 1 else None
+    printed = {item.printed for item in row if item.value is not None and item.value == top}
+    return [
+        f"**{item.text}**" if item.value is not None and item.printed in printed else item.text
+        for item in row
+    ]
+
+
+def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown, columns after the first to the right."""
+    lines = [list(headers), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(column[0]) + 2, *map(len, column)) for column in zip(*lines, strict=True)]
+    padded = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines]
+    rule = [":" + "-" * (widths[0] + 1), *("-" * (width + 1) + ":" for width in widths[1:])]
+    head, *body = (f"| {' | '.join(line)} |" for line in padded)
+    return "\n".join([head, f"|{'|'.join(rule)}|", *body])
 
 
 @dataclass(frozen=True)
@@ -31,25 +104,22 @@ class Metric:
     cell: str
     metric: str | Callable[[str], str]  # a function of the first part of the key, or a pattern
     decimals: int | None = None  # three significant digits if None
-    work: bool = False  # with seeds × work in brackets
     deviation: str = ""  # the metric that is the deviation, over folds
+    work: bool = False  # with seeds × work in brackets
 
     def value(self, *key: str) -> Value | None:
-        cell = self.cell.format(*key)
         metric = self.metric.format(*key) if isinstance(self.metric, str) else self.metric(key[0])
-        if self.deviation:
-            return self.results.over_folds(self.question, cell, metric, self.deviation)
-        return self.results.value(self.question, cell, metric)
+        return self.results.value(self.question, self.cell.format(*key), metric, self.deviation)
 
     def __call__(self, *key: str) -> TableEntry:
-        value = self.value(*key)
-        if value is None and self.results.first(self.question, self.cell.format(*key)):
+        value, cell = self.value(*key), self.cell.format(*key)
+        if value is None and self.results.first(self.question, cell):
             return TableEntry("")  # a network that has no such number
         shown = entry(value, self.decimals)
         if not self.work:
             return shown
-        work = self.results.work(self.question, self.cell.format(*key), unit=False)
-        return TableEntry(f"{shown.text} ({work})", shown.value)
+        work = self.results.work(self.question, cell, unit=False)
+        return replace(shown, text=f"{shown.text} ({work})")
 
 
 def mae_of(target: str) -> str:
@@ -57,54 +127,11 @@ def mae_of(target: str) -> str:
     return mae_key(target, TARGETS[target].unit)
 
 
-class Tables:
-    """The renderer and the sources that several questions use."""
+class Sources:
+    """Sources that several questions use, by the names that templates call them."""
 
     def __init__(self, results: Results) -> None:
         self.results = results
-
-    def table(
-        self,
-        head: str,
-        rows: Mapping[str, Key | Source] | Sequence[tuple[str, Key | Source]],
-        columns: Mapping[str, Key | Source],
-        best: str = "",
-        foot: Mapping[str, str] | None = None,
-        foot_key: Key = (),
-    ) -> str:
-        """A table in Markdown.
-
-        Args:
-            head: Header of the first column.
-            rows: Label to source or key; pairs where labels repeat.
-            columns: Header to key or source.
-            best: What is bold: `lowest` or `highest`, `in row`, `in column` or `in pairs` (of
-                columns). Entries without a number, and published ones marked plain, do not compete.
-            foot: Label of a last row to `size` or `work`, of the cells of the columns.
-            foot_key: The key of these cells.
-        """
-        notes = Notes()
-        labels, lines = [], []
-        for label, row in rows.items() if isinstance(rows, Mapping) else rows:
-            labels.append(label)
-            lines.append([notes.entry(_apply(row, column)) for column in columns.values()])
-        for label, what in (foot or {}).items():
-            ask = getattr(self, what)
-            cells = [c if isinstance(c, Metric) else None for c in columns.values()]
-            feet = [_apply(ask(c.question, c.cell), foot_key) if c else "" for c in cells]
-            labels.append(label)
-            lines.append([TableEntry(str(text)) for text in feet])
-        pick, where = BEST.get(best.partition(" ")[0]), best.rpartition(" ")[2]
-        texts = [[item.text for item in line] for line in lines]
-        if where == "column":
-            by_column = [bold(column, pick) for column in zip(*lines, strict=True)]
-            texts = [list(line) for line in zip(*by_column, strict=True)]
-        elif pick:
-            size = 2 if where == "pairs" else len(columns)
-            groups = range(0, len(columns), size)
-            texts = [[t for i in groups for t in bold(x[i : i + size], pick)] for x in lines]
-        framed = [[label, *line] for label, line in zip(labels, texts, strict=True)]
-        return markdown([head, *columns], framed)
 
     @staticmethod
     def merged(*parts: Mapping[str, object]) -> dict[str, object]:
@@ -120,20 +147,26 @@ class Tables:
         deviation: str = "",
     ) -> Metric:
         """A metric of our cells; `deviation` is the metric of its deviation over folds."""
-        return Metric(self.results, question, cell, metric, decimals, deviation=deviation)
+        return Metric(self.results, question, cell, metric, decimals, deviation)
 
     def mae(self, cell: str, work: bool = False) -> Metric:
         """The test error of a cell of Q2 on the target that the key begins with."""
         return Metric(self.results, "q2", cell, mae_of, work=work)
 
     def size(self, question: str, cell: str) -> Source:
-        return lambda *key: self.results.size(question, cell.format(*key))
+        """Parameters of the network of a cell."""
+        return lambda *key: self.results.entry(question, cell.format(*key), "parameters", 0).printed
 
     def work(self, question: str, cell: str) -> Source:
         return lambda *key: self.results.work(question, cell.format(*key))
 
-    def seeds(self, question: str, cell: str) -> Source:
-        return lambda *key: len(self.results.of(question, cell.format(*key)))
+    def sizes(self, *key: str) -> Source:
+        """A last row of a table: parameters of the networks of its columns, for this key."""
+        return lambda metric: self.size(metric.question, metric.cell)(*key)
+
+    def works(self, metric: Metric) -> str:
+        """A last row of a table: seeds and work of its columns."""
+        return self.results.work(metric.question, metric.cell)
 
     def machine(self, question: str, cell: str) -> Source:
         def device(*key: str) -> str:
@@ -142,8 +175,9 @@ class Tables:
 
         return device
 
-    def text(self, pattern: str) -> Source:
-        return lambda *key: pattern.format(*key)
+    @staticmethod
+    def text(pattern: str) -> Source:
+        return pattern.format
 
     def published(self, name: str, row: str, column: str, plain: bool = False) -> Source:
         """A published number; plain ones have no note and are not compared.
@@ -151,9 +185,9 @@ class Tables:
         It is empty where the row is, and in columns that the published table does not have.
         """
 
-        def number(*key: str) -> Cited | str:
-            table, of_row = cited(name), row.format(*key)
-            cell = table.rows[of_row].get(column.format(*key)) if of_row else None
+        def number(*key: str) -> TableEntry | str:
+            of_row = row.format(*key)
+            cell = cited(name).rows[of_row].get(column.format(*key)) if of_row else None
             return cell.text if cell and plain else cell or ""
 
         return number
@@ -184,10 +218,3 @@ class Tables:
         """Symbols and units of some targets of QM9, or all, as in the paper."""
         chosen = [TARGETS[name] for name in names or TARGETS]
         return {f"{t.symbol} ({t.unit})" if unit else t.symbol: t.name for t in chosen}
-
-
-def _apply(row: Key | Source, column: Key | Source) -> object:
-    source, key = (row, column) if callable(row) else (column, row)
-    assert callable(source), "either rows or columns are sources"
-    assert not callable(key), "either rows or columns are keys"
-    return source(*((key,) if isinstance(key, str) else key))

@@ -6,9 +6,7 @@ from math import sqrt
 from statistics import fmean, pstdev, stdev
 
 from ..q3 import ACCURACY, DEVIATION, GIN, MODELS, RELEASED, SETS
-from .cited import KERNELS, cited
-from .numbers import Value
-from .results import Results
+from .numbers import KERNELS, Results, Value, cited
 
 OTHERS = tuple(model for model in MODELS if model != "G2N2")
 NOT_OTHER_GNNS = (*KERNELS, "G²N²")
@@ -22,8 +20,7 @@ def label(model: str) -> str:
 
 def accuracy(results: Results, cell: str, statistic: str) -> Value | None:
     """A statistic of a cell; its deviation is over folds."""
-    metrics = ACCURACY.format(statistic), DEVIATION.format(statistic)
-    return results.over_folds("q3", cell, *metrics)
+    return results.value("q3", cell, ACCURACY.format(statistic), DEVIATION.format(statistic))
 
 
 def last_epoch(results: Results, cell: str) -> Value | None:
@@ -91,7 +88,7 @@ def shortfalls(results: Results, statistic: str, against_best: bool) -> dict[str
     published, points = cited("tu"), {}
     for name in SETS:
         _, best = published.best(name, NOT_OTHER_GNNS)
-        bar = best if against_best else published.rows["G²N²"][name].bar
+        bar = best if against_best else published.rows["G²N²"][name].number
         if value := accuracy(results, f"{name}/G2N2", statistic):
             points[name] = bar - round(value.mean, 1)
     return points

@@ -13,11 +13,9 @@ from g2n2.errors import DataError
 from g2n2_paper.cli import app
 from g2n2_paper.record import CellRecord
 from g2n2_paper.report import facts, tu
-from g2n2_paper.report.cited import cited
-from g2n2_paper.report.numbers import Notes, TableEntry, bold, written
+from g2n2_paper.report.numbers import Results, TableEntry, cited, written
 from g2n2_paper.report.pages import Pages
-from g2n2_paper.report.results import Results
-from g2n2_paper.report.tables import Tables
+from g2n2_paper.report.tables import Sources, bold, table
 
 ROOT = Path(__file__).parents[3]
 
@@ -106,7 +104,7 @@ def test_readme_has_six_lines_of_results():
 def test_every_published_number_of_the_tables_is_in_cited_toml():
     assert cited("qm9-single").rows["r2"]["G²N²"].text == "0.342"
     zpve = cited("qm9-joint").rows["zpve"]["G²N²"]
-    assert (zpve.text, zpve.bar) == ("0.0000151", 0.000151)
+    assert (zpve.text, zpve.number) == ("0.0000151", 0.000151)
     assert cited("tu").best("NCI1", ("WL kernel", "GNTK", "G²N²")) == ("GSNs", 83.5)
     assert cited("tu").rank(76.8, "IMDB-BINARY") == 3
     assert cited("tu").rows["WEGL"]["MUTAG"].value is None
@@ -230,14 +228,10 @@ def test_how_numbers_look():
     ]
     assert bold(entries, min) == ["**1.20 ± 0.1**", "**1.20**", "–", "3"]
     assert bold(entries[:1], min) == ["1.20 ± 0.1"], "one number is not the best of any"
-    notes = Notes()
-    letters = [notes.entry(cited("qm9-joint").rows[t]["G²N²"]).text for t in ("zpve", "mu")]
-    assert letters == ["0.0000151 (a)", "0.102"]
 
 
 def test_a_table_is_declared_by_rows_and_columns(results):
     """Keys in rows and sources in columns, or the reverse; a foot; what is bold; notes."""
-    tables = Tables(results)
     sizes = {"a": (3.0, 2.0), "b": (1.0, 2.0)}
     columns = {
         n: lambda row, i=i: TableEntry(f"{sizes[row][i]:g}", sizes[row][i])
@@ -249,30 +243,29 @@ def test_a_table_is_declared_by_rows_and_columns(results):
         lines = [line.strip("|").split("|") for line in text.splitlines()]
         return [[cell.strip() for cell in line] for line in lines if ":-" not in line[0]]
 
-    assert cells(tables.table("h", rows, columns)) == [
+    assert cells(table("h", rows, columns)) == [
         ["h", "x", "y"],
         ["a", "3", "2"],
         ["b", "1", "2"],
     ]
-    by_row = cells(tables.table("h", rows, columns, "lowest in row"))
+    by_row = cells(table("h", rows, columns, "lowest in row"))
     assert by_row[1:] == [["a", "3", "**2**"], ["b", "**1**", "2"]]
-    by_column = cells(tables.table("h", rows, columns, "highest in column"))
+    by_column = cells(table("h", rows, columns, "highest in column"))
     assert by_column[1:] == [["a", "**3**", "**2**"], ["b", "1", "**2**"]]
-    assert cells(tables.table("h", columns, rows, "lowest in row"))[1] == ["x", "3", "**1**"]
-    cell = "single/{}/distance/G2N2/modern"
-    table = tables.table(
+    assert cells(table("h", columns, rows, "lowest in row"))[1] == ["x", "3", "**1**"]
+    cell, sources = "single/{}/distance/G2N2/modern", Sources(results)
+    by_target = table(
         "target",
-        tables.targets("r2", "cv", unit=False),
-        {"cited": tables.published("qm9-single", "{}", "DTNN"), "ours": tables.mae(cell)},
+        sources.targets("r2", "cv", unit=False),
+        {"cited": sources.published("qm9-single", "{}", "DTNN"), "ours": sources.mae(cell)},
         "lowest in row",
-        {"size": "size"},
-        "r2",
+        {"size": sources.sizes("r2")},
     )
     record = raw("q2", "single-r2-distance-G2N2-modern.s0")
     error = f"**{record['metrics']['test MAE r2 (bohr²)']:.3f}**"
-    assert cells(table)[1:] == [
+    assert cells(by_target)[1:] == [
         ["R²", "17.0", error],
-        ["C_v", "2.43 (a)", cells(table)[2][2]],
+        ["C_v", "2.43 (a)", cells(by_target)[2][2]],
         ["size", "", f"{record['metrics']['parameters']:,}"],
     ]
 
