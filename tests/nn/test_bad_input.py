@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from g2n2.data.batch import GraphBatch
-from g2n2.errors import DataError, G2N2Error, MemoryBudgetError, ShapeError
+from g2n2.errors import DataError, G2N2Error, LoweringError, MemoryBudgetError, ShapeError
 from g2n2.nn import GrammarGNN
 from sample_batches import weighted_batch
 
@@ -50,6 +50,13 @@ BAD: list[tuple[GrammarGNN, Any, type[Exception], tuple[str, ...]]] = [
     (small(), SimpleNamespace(num_nodes=0, edge_index=torch.zeros(2, 0)), DataError, ("no nodes",)),
     (small(node_features=1), pyg_like(x=torch.tensor([1.0, torch.nan, 0.0])), DataError, ("node features", "NaN", "[1, 0]")),
     (small(edge_features=1), pyg_like(edge_attr=torch.tensor([1.0, 2.0, torch.inf, 0.0])), DataError, ("edge features", "infinity")),
+    (small(), replace(PATH, mask=PATH.mask.float()), DataError, ("mask", "torch.float32", "torch.bool")),
+    (small(), replace(PATH, mask=PATH.mask[:0]), DataError, ("batch is empty",)),
+    (small(), replace(PATH, mask=torch.ones(1, 2, dtype=torch.bool)), ShapeError, ("adjacency", "[1, 3, 3]", "[1, 2, 2]")),
+    (small(), replace(PATH, nodes=torch.zeros(1, 4, 0)), ShapeError, ("nodes", "[1, 4, 0]", "[1, 3, 0]")),
+    (small(), replace(PATH, edges=torch.zeros(3, 3, 0)), ShapeError, ("edges", "[3, 3, 0]", "[1, 3, 3, 0]")),
+    (small(), replace(PATH, mask=torch.zeros(1, 3, dtype=torch.bool)), DataError, ("graph 0", "no nodes")),
+    (small(), replace(PATH, mask=torch.tensor([[True, False, True]])), DataError, ("put padding last",)),
 ]  # fmt: skip
 
 
@@ -62,6 +69,26 @@ def test_refused(
     assert isinstance(caught.value, G2N2Error)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("directed", "no", "directed is true or false"),
+        ("context", 2, "context is true or false"),
+        ("memory_budget", "1 GB", "number of bytes"),
+        ("supports", 3, "torch.nn.Module"),
+    ],
+)
+def test_options_of_another_kind_are_refused(option: str, value: Any, expected: str) -> None:
+    """`directed="no"` is true to Python."""
+    with pytest.raises(LoweringError, match=expected):
+        small(**{option: value})
+
+
+def test_features_that_are_no_numbers() -> None:
+    with pytest.raises(DataError, match="node features of graph 1 are no numbers"):
+        GraphBatch.of(["Bw", "Bw"], [np.zeros((3, 1)), ["C", "O", "N"]])
 
 
 def test_the_rule_advised_for_directed_graphs_reads_them() -> None:

@@ -71,6 +71,9 @@ def plan_network(
     check_marks(marks, grammar)
     check_trunk(trunk, grammar)
     chosen = with_pair_norm(find_preset(preset), pair_norm)
+    for name, value in (("context", context), ("directed", directed)):
+        if value not in (True, False):
+            raise LoweringError(f"{name} is true or false, got {value!r}")
     _check_count("node_features", node_features, 0)
     _check_count("edge_features", edge_features, 0)
     _check_count("out", out, 1)

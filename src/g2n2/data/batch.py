@@ -316,7 +316,10 @@ def _stacked(
         raise DataError(f"{what} features for {len(given)} graphs, but {len(sizes)} graphs")
     rows = []
     for index, (n, values) in enumerate(zip(sizes, given, strict=True)):
-        block = torch.as_tensor(values, dtype=torch.float64)
+        try:
+            block = torch.as_tensor(values, dtype=torch.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{what} features of graph {index} are no numbers: {error}") from None
         block = block.unsqueeze(-1) if block.dim() == axes else block
         if tuple(block.shape[:-1]) != (n,) * axes:
             raise DataError(

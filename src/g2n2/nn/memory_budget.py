@@ -36,9 +36,11 @@ def validate_batch(
     """Compare a batch with what a network was made for.
 
     Raises:
-        ShapeError: Another number of features.
-        DataError: Numbers of another dtype or on another device.
+        ShapeError: Tensors that do not belong together, or another number of features.
+        DataError: No graph, or numbers of another dtype or on another device.
     """
+    if isinstance(batch, GraphBatch):
+        _refuse_mixed_shapes(batch)
     for what, got, expected in (
         ("node", batch.nodes.shape[-1], node_features),
         ("edge", batch.edges.shape[-1], edge_features),
@@ -55,6 +57,29 @@ def validate_batch(
             f"{weight.dtype} on {weight.device}: use batch.to({weight.device.type!r}, "
             f"{weight.dtype}), or move the network"
         )
+
+
+def _refuse_mixed_shapes(batch: GraphBatch) -> None:
+    """Compare the shapes of a batch, which may have been made by hand."""
+    if batch.mask.dtype != torch.bool or batch.mask.dim() != 2:
+        raise DataError(
+            f"the mask of the batch has shape {list(batch.mask.shape)} and dtype "
+            f"{batch.mask.dtype}: expected [graphs, nodes] and torch.bool, true where a node is"
+        )
+    count, nodes = batch.mask.shape
+    if not count:
+        raise DataError("the batch is empty: give at least one graph")
+    for what, tensor, expected in (
+        ("adjacency", batch.adjacency, (count, nodes, nodes)),
+        ("nodes", batch.nodes, (count, nodes, batch.nodes.shape[-1])),
+        ("edges", batch.edges, (count, nodes, nodes, batch.edges.shape[-1])),
+    ):
+        if tensor.shape != expected:
+            raise ShapeError(
+                f"{what} of the batch has shape {list(tensor.shape)}, expected {list(expected)} "
+                f"for a mask of {count} graphs with up to {nodes} nodes; GraphBatch.of makes a "
+                "batch of graphs"
+            )
 
 
 def refuse_over_budget(

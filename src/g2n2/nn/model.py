@@ -140,11 +140,15 @@ class GrammarGNN(nn.Module):
         self.plan = planned(chosen)
         self.formula = ""
         self.typical_size = typical_size
+        if not isinstance(memory_budget, int | float | None):
+            raise LoweringError(f"memory_budget is a number of bytes, got {memory_budget!r}")
         self.memory_budget = memory_budget
         self.estimates: dict[tuple[int | None, ...], int] = {}
         self.backend = known_backend(backend)
         if supports is None and DISTANCES.name in undefined_supports(self.plan.words):
             supports = SquaredDistances()
+        if supports is not None and not isinstance(supports, nn.Module):
+            raise LoweringError(f"supports is a torch.nn.Module or None, got {supports!r}")
         self.supports = supports
         self._build(self.plan)
         initialise(self)

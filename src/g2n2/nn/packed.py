@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from ..data.batch import PackedBatch
 from ..data.capacities import Room
+from ..errors import DataError
 from ..ops import packed
 from ..ops.packing import Packing
 from ..ops.precision import without_autocast
@@ -106,7 +107,14 @@ class PackedNetwork:
         designed: Tensor | None = None,
     ) -> PackedGraphs:
         """The rows of a padded batch."""
-        packing, width = Packing(mask.sum(1).tolist(), mask.device), mask.shape[1]
+        width = mask.shape[1]
+        places = torch.arange(1, width + 1, device=mask.device)
+        sizes, ends = torch.stack([mask.sum(1), (mask * places).amax(1)]).tolist()
+        if 0 in sizes:
+            raise DataError(f"graph {sizes.index(0)} of the batch has no nodes; drop it")
+        if sizes != ends:
+            raise DataError("the mask is not true first and false after: put padding last")
+        packing = Packing(sizes, mask.device)
         node_rows = nodes.flatten(0, 1).index_select(0, packing.padded_nodes(width))
         if adjacency.is_sparse:
             return self.from_sparse(adjacency, node_rows, packing)
