@@ -34,16 +34,9 @@ def replace_file(
 ) -> None:
     """Write a file under another name, bring it to the disk, then give it its own.
 
-    Args:
-        path: The file. A link is followed; a FIFO or a character device gets the content as it is.
-        content: All of it.
-        before: Where to keep what `path` held so far; it is dropped where None.
-        shared: Whether several processes may write it at a time. Else the other name is always the
-            same, so that those of killed processes do not pile up.
-
-    Raises:
-        OSError: The disk refuses, or a folder, a block device or a socket stands there; what was
-            there before is untouched.
+    If that raises an OSError, what was there before is untouched. `before` is where that is kept
+    otherwise. Only where several processes may write at a time (`shared`) is the other name a new
+    one each time: those of killed processes would pile up.
     """
     if is_stream(path):
         with open_stream_for_writing(path) as file:
@@ -70,13 +63,11 @@ def replace_file(
 def check_output(path: Path) -> None:
     """Refuse a place where no file can be written, before the work for it is done.
 
-    Raises:
-        DataError: A folder, a block device or a socket stands there, or its folder does not exist
-            and is not below the working folder, where it would be made; or it is `-`.
+    A folder that does not exist is made only below the working folder.
     """
     if str(path) == "-":
         raise DataError("an output called - is no file: name a file, or /dev/stdout for the screen")
-    try:
+    with disk_errors(f"write {path}"):
         if is_stream(path):
             return
         folder = Path(os.path.realpath(path)).parent
@@ -84,50 +75,40 @@ def check_output(path: Path) -> None:
             _require_below_working_folder(folder)
         elif not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, f"the folder {folder} cannot be written")
-    except OSError as fault:
-        raise DataError(f"cannot write {path}: {fault.strerror or fault}") from None
 
 
 def write_output(path: Path, content: bytes) -> None:
-    """Write a file a user named, with its folder where that is below the working folder.
-
-    Raises:
-        DataError: It cannot be written; what was there before is untouched.
-    """
+    """Write a file a user named, with its folder where that is below the working folder."""
     check_output(path)
-    try:
+    with disk_errors(f"write {path}"):
         if not is_stream(path):
             Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, content, shared=True)
-    except OSError as fault:
-        raise DataError(f"cannot write {path}: {fault.strerror or fault}") from None
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a place where no folder can be made, before the work for it is done.
-
-    Raises:
-        DataError: Something else stands there, or the folder above it does not exist and is not
-            below the working folder, where it would be made.
-    """
-    try:
+    """Refuse a place where no folder can be made, before the work for it is done."""
+    with disk_errors(f"make the folder {path}"):
         if os.path.lexists(path) and not path.is_dir():
             raise FileExistsError(errno.EEXIST, "it is there and is no folder; name a new one")
         if not path.parent.is_dir():
             _require_below_working_folder(path.parent)
-    except OSError as fault:
-        raise DataError(f"cannot make the folder {path}: {fault.strerror or fault}") from None
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder a user named; folders above it are made only below the working folder.
-
-    Raises:
-        OSError: The folder above it does not exist, or the disk refuses.
-    """
+    """Make a folder a user named; folders above it are made only below the working folder."""
     if not path.parent.is_dir():
         _require_below_working_folder(path.parent)
     path.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def disk_errors(doing: str) -> Iterator[None]:
+    """Say what could not be done where the system refuses it."""
+    try:
+        yield
+    except OSError as fault:
+        raise DataError(f"cannot {doing}: {fault.strerror or fault}") from None
 
 
 def put(file: IO[bytes], content: bytes) -> None:
@@ -138,11 +119,7 @@ def put(file: IO[bytes], content: bytes) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether bytes are written to what stands there as it is.
-
-    Raises:
-        OSError: It is nothing a file can be written to.
-    """
+    """Whether what is there is written to as it is; an OSError if no file can be written there."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -164,14 +141,9 @@ def _open_file(path: Path) -> re.Match[str] | None:
 
 
 def open_stream_for_writing(path: Path) -> IO[bytes]:
-    """Open a FIFO, a character device or an open file of this process, as it is.
+    """Open a FIFO, a character device or an open file of this process, as `/dev/stdout` is.
 
-    What is written to an open file, as `/dev/stdout` is where a shell sends it to a file, follows
-    what stands there.
-
-    Raises:
-        OSError: It is a FIFO that nobody reads, an open file of another process, or the system
-            refuses it.
+    What is written to an open file follows what is there.
     """
     if found := _open_file(path):
         if found["process"] not in (None, "self", str(os.getpid())):
@@ -222,12 +194,8 @@ class InUseError(DataError):
 def sole_writer(folder: Path, instead: str) -> Iterator[None]:
     """Make a folder and be its only writer; `instead` is what to do where another process is.
 
-    The operating system drops the lock of a process that ends, however it ends, so that a killed
-    process leaves nothing to clean up. The lock file stays: removing it could let two in.
-
-    Raises:
-        InUseError: Another process writes there.
-        DataError: Nothing can be written there.
+    The operating system drops the lock of a process that ends, however it ends. The lock file
+    stays: removing it could let two in.
     """
     with _locked(folder, folder, "", f"written by {{}}; {instead}", stays=True):
         yield
@@ -245,9 +213,6 @@ def sole_builder(path: Path) -> Iterator[None]:
     """Be the only process that builds a file; wait, and say so, while another one does.
 
     Whoever had to wait looks whether the file is there before building it again.
-
-    Raises:
-        DataError: Nothing can be written beside it.
     """
     with _locked(path, path.parent, f".{path.name}", "made by {}; waiting for it", wait=True):
         yield
@@ -298,8 +263,7 @@ def _locked(
 def holder(path: Path) -> str:
     """Who holds a lock: `process 4711 on HOST (g2n2 train …) since 2026-01-31 12:00:00`.
 
-    Whoever has just taken a lock has not written its name yet; what a killed process left is waited
-    out too.
+    Whoever has just taken it may not have written that yet, so it is read several times.
     """
     for _ in range(TRIES):
         try:
@@ -314,14 +278,12 @@ def holder(path: Path) -> str:
 
 
 def _is_running(process: int) -> bool:
-    if os.name != "posix":  # elsewhere os.kill ends a process
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
+    with suppress(PermissionError):
+        try:
+            if os.name == "posix":  # elsewhere os.kill ends a process
+                os.kill(process, 0)
+        except ProcessLookupError:
+            return False
     return True
 
 

@@ -15,7 +15,7 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -45,11 +45,10 @@ _KINDS = (
 
 
 def special_kind(path: str | Path) -> str:
-    """What stands at a path that is no regular file, such as `a FIFO`; empty otherwise."""
-    try:
+    """What is at a path that is no regular file, such as `a FIFO`; empty otherwise."""
+    with suppress(OSError, ValueError):
         return _kind(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return ""
+    return ""
 
 
 def require_regular(path: str | Path) -> None:
@@ -92,12 +91,8 @@ def open_text(
 ) -> Iterator[TextIO]:
     """A UTF-8 file, plain or gzipped, as text to read line by line; a byte order mark is dropped.
 
-    Memory does not grow with the file, so that only gzipped ones are bounded in size.
-
-    Args:
-        path: The file.
-        expected: What should have been there, for the message.
-        newline: Where a line ends, as `open` takes it.
+    Memory does not grow with the file, so that only gzipped ones are bounded in size. `expected` is
+    what should have been there, for the message.
     """
     with _opened(path) as file:
         content: IO[bytes] | gzip.GzipFile = file
@@ -148,18 +143,21 @@ class _CheckedText(io.RawIOBase):
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON strictly: no key twice in an object, no number Python cannot convert.
+    """Parse JSON strictly; the reason of a ValueError quotes nothing of the text."""
 
-    Raises:
-        ValueError: With a reason that holds nothing of the text but a line and a column.
-    """
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        by_key = dict(pairs)
+        if len(by_key) != len(pairs):
+            raise KeyError
+        return by_key
+
     try:
-        return json.loads(text, object_pairs_hook=_distinct)
+        return json.loads(text, object_pairs_hook=distinct)
     except json.JSONDecodeError as fault:
         raise ValueError(f"{fault.msg} at line {fault.lineno}, column {fault.colno}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except _RepeatedKey:
+    except KeyError:
         raise ValueError("an object has the same key twice") from None
     except ValueError:  # more than sys.get_int_max_str_digits() digits
         raise ValueError("a number has too many digits") from None
@@ -170,17 +168,6 @@ def printable(text: str, most: int = 160) -> str:
     line = "".join(c if c.isprintable() else " " for c in text[: 4 * most])
     line = " ".join(line.split())
     return line if len(line) <= most and len(text) <= 4 * most else line[: most - 3] + "..."
-
-
-class _RepeatedKey(Exception):
-    pass
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    by_key = dict(pairs)
-    if len(by_key) != len(pairs):
-        raise _RepeatedKey
-    return by_key
 
 
 @contextmanager

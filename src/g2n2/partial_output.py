@@ -13,13 +13,14 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from .atomic_files import (
     check_output,
+    disk_errors,
     is_stream,
     open_stream_for_writing,
     put,
@@ -47,9 +48,8 @@ class Piece:
 class PartialOutput:
     """An output that grows; made by `partial_output`.
 
-    Attributes:
-        done: How far it has come; when it is opened, how far it had come before.
-        dropped: Set where it is of no use: nothing is kept if the context ends with an error.
+    `done` is how far it has come. Where `dropped` is set, nothing is kept if the context ends with
+    an error.
     """
 
     def __init__(self, path: Path, file: IO[bytes], journal: IO[bytes] | None, done: Piece) -> None:
@@ -59,8 +59,7 @@ class PartialOutput:
     def add(self, content: bytes, records: int, counts: Mapping[str, Any]) -> None:
         """Append the rows of further records; once it returns, they are not lost.
 
-        `counts` is whatever else is counted, up to here. If the disk refuses, what was there
-        before is kept.
+        `counts` is whatever else is counted, up to here.
         """
         done = Piece(
             self.done.records + records,
@@ -100,75 +99,52 @@ def partial_output(
 ) -> Iterator[PartialOutput]:
     """Open an output to be written piece by piece; it gets its name at the end of the context.
 
-    Args:
-        path: What it will be called. A link is followed.
-        made_of: What it depends on, each in words; an output made of other things is not gone on
-            with.
-        head: What it begins with.
-        resume: Go on with one that was cut off, and begin anew where there is none.
+    It begins with `head`. `resume` goes on with one that was cut off, if it was `made_of` the same
+    things, and begins anew where there is none.
     """
     check_output(path)
     if is_stream(path):
         if resume:
             raise DataError(f"{path} is no regular file, so nothing of it is kept: drop --resume")
-        with _written_through(path, head) as output:
+        with disk_errors(f"write {path}"):
+            file = open_stream_for_writing(path)
+        with file:
+            output = PartialOutput(path, file, None, Piece())
+            output.add(head, 0, {})
             yield output
         return
     path = Path(os.path.realpath(path)) if path.is_symlink() else path
     with sole_writer_of_file(path, "wait for it to end, or name another file: --out FILE"):
-        if resume:
-            done = _taken_up(path, made_of, head)
-        else:
+        done = _last_whole_piece(path, made_of, head) if resume else None
+        if not resume:
             _refuse_to_lose(path, head)
-            done = None
-        with _disk_errors(path), ExitStack() as files:
+        with disk_errors(f"write {path}"):
             first = [{"format": FORMAT, **made_of}, *([vars(done)] if done else ())]
             replace_file(_journal_path(path), b"".join(map(_line, first)))
             # Unbuffered: nothing is kept back that a full disk would refuse once more at closing.
-            file = files.enter_context(
-                open(partial_path(path), "r+b" if done else "wb", buffering=0)
-            )
-            journal = files.enter_context(open(_journal_path(path), "ab", buffering=0))
+            file = open(partial_path(path), "r+b" if done else "wb", buffering=0)  # noqa: SIM115
+            journal = open(_journal_path(path), "ab", buffering=0)  # noqa: SIM115
             output = PartialOutput(path, file, journal, done or Piece())
             file.seek(file.truncate(output.done.bytes))
-            closing = files.pop_all()
         try:
-            with closing:
+            with file, journal:
                 if done is None:
                     output.add(head, 0, {})
                 yield output
         except BaseException:
             if output.dropped or not output.done.records:
-                _remove(path)
+                _remove(partial_path(path), _journal_path(path))
             raise
-        with _disk_errors(path):
+        with disk_errors(f"write {path}"):
             os.replace(partial_path(path), path)
-            _remove(path)
+            _remove(_journal_path(path))
             sync_folder(path.parent)
 
 
-@contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as fault:
-        raise DataError(f"cannot write {path}: {fault.strerror or fault}") from None
-
-
-def _remove(path: Path) -> None:
-    for file in (partial_path(path), _journal_path(path)):
+def _remove(*files: Path) -> None:
+    for file in files:
         with suppress(OSError):
             file.unlink(missing_ok=True)
-
-
-@contextmanager
-def _written_through(path: Path, head: bytes) -> Iterator[PartialOutput]:
-    with _disk_errors(path):
-        file = open_stream_for_writing(path)
-    with file:
-        output = PartialOutput(path, file, None, Piece())
-        output.add(head, 0, {})
-        yield output
 
 
 def _journal_path(path: Path) -> Path:
@@ -202,7 +178,7 @@ def _refuse_to_lose(path: Path, head: bytes) -> None:
         )
 
 
-def _taken_up(path: Path, made_of: Mapping[str, str], head: bytes) -> Piece | None:
+def _last_whole_piece(path: Path, made_of: Mapping[str, str], head: bytes) -> Piece | None:
     """The last piece that is whole; None where there is nothing to go on with."""
     partial, (before, pieces) = partial_path(path), _journal(path)
     if not partial.is_file():

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from g2n2.data import files
-from g2n2.data.files import DataFile, cache_folder, read_checked, store_in_cache
+from g2n2.data.files import DataFile, cache_folder, store_in_cache
 from g2n2.errors import DataError
 
 # Of the four bytes b"C~\n\n"; from the sha256sum program.
@@ -50,13 +50,11 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path, alone: Path) -> None:
 
 
 def test_a_checksum_that_differs_is_refused(tmp_path: Path) -> None:
-    path = put(tmp_path)
-    assert read_checked(path, SHA256) == b"C~\n\n"
+    path, file = put(tmp_path), DataFile("set", "a.g6", "tu", SHA256)
+    assert file.read(tmp_path) == (path, b"C~\n\n")
     path.write_bytes(b"C~\n")
     with pytest.raises(DataError, match=rf"a\.g6 has sha256 .* expected {SHA256}"):
-        read_checked(path, SHA256)
-    with pytest.raises(DataError, match="no file"):
-        read_checked(tmp_path / "none", SHA256)
+        file.read(tmp_path)
 
 
 def test_nothing_half_written_stays_in_the_cache(

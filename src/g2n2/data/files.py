@@ -47,7 +47,9 @@ class DataFile(NamedTuple):
             content = self.download(data)
             check_sha256(content, self.sha256, self.url)
             path = store_in_cache(self.name, content, self.subfolder)
-        return path, read_checked(path, self.sha256)
+        content = read_file(path)
+        check_sha256(content, self.sha256, str(path))
+        return path, content
 
     def download(self, data: str | Path | None) -> bytes:
         """Fetch it from its source; where that fails, the error says where it was sought."""
@@ -97,13 +99,6 @@ def check_sha256(content: bytes, expected: str, what: str) -> None:
             f"{what} has sha256 {got}, expected {expected}: it is truncated, altered or another "
             "version; delete it and get it again"
         )
-
-
-def read_checked(path: Path, sha256: str) -> bytes:
-    """Read a whole file and check its checksum."""
-    content = read_file(path)
-    check_sha256(content, sha256, str(path))
-    return content
 
 
 def store_in_cache(name: str, content: bytes, subfolder: str) -> Path:
