@@ -23,12 +23,11 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Level = Literal["graph", "node", "edge"]
 Kind = Literal["regression", "binary", "multiclass"]
-TARGET_PLACES = {
+_TARGET_PLACES = {
     "networkx": "a target is 'y' of graph.graph, or of all nodes or edges",
     "pyg": "a target is data.y",
     "matrices": "matrices have no targets: give networkx graphs or PyG Data",
 }
-"""Of targets, by the format of graphs in memory."""
 PER_GRAPH = ("rows", "elements", "smiles", "not_read", "other_atoms")
 """Entries of a source with one value per graph: its record, its elements, its SMILES, phrases on
 what the features leave out of it, and the symbols of atoms whose element has no feature."""
@@ -39,21 +38,13 @@ NO_FEATURES = "Nodes have no features: each gets a constant 1."
 
 @dataclass(frozen=True)
 class Target:
-    """One column of the targets.
+    """One column of the targets."""
 
-    Attributes:
-        name: How it is called on the command line and in result files.
-        unit: Unit of the stored values; may be empty.
-        kind: What it is; `multiclass` values are class numbers from 0.
-        classes: The classes' own names in the file; empty for regression.
-        symbol: How a table prints it.
-    """
-
-    name: str
-    unit: str = ""
-    kind: Kind = "regression"
-    classes: tuple[str, ...] = ()
-    symbol: str = ""
+    name: str  # on the command line and in result files
+    unit: str = ""  # of the stored values
+    kind: Kind = "regression"  # `multiclass` values are class numbers from 0
+    classes: tuple[str, ...] = ()  # their names in the file; empty for regression
+    symbol: str = ""  # how a table prints it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,11 +113,10 @@ class GraphSet(Described):
     ) -> GraphSet:
         """A set without graphs, with so many features; the other arguments are fields of it."""
         none, edges = np.zeros(0, np.int64), np.zeros((2, 0), np.int64)
-        nodes, pairs = (
-            np.zeros((0, width), np.float32) for width in (node_features, edge_features)
+        features = (np.zeros((0, width), np.float32) for width in (node_features, edge_features))
+        return cls(
+            name, none, none, edges, *features, np.zeros((0, len(columns))), columns, **fields
         )
-        targets = np.zeros((0, len(columns)))
-        return cls(name, none, none, edges, nodes, pairs, targets, columns, **fields)
 
     def facts(self) -> dict[str, str]:
         """The set in a few words, for `repr` and notebooks."""
@@ -217,25 +207,24 @@ class GraphSet(Described):
     @property
     def target_place(self) -> str:
         """Where graphs in memory have their targets; empty for those of a file."""
-        return TARGET_PLACES.get(str(self.source.get("format")), "")
+        return _TARGET_PLACES.get(str(self.source.get("format")), "")
 
     def with_targets(self, wanted: Sequence[str] | None) -> GraphSet:
         """The set with some target columns, by name or symbol in any case; with all where None."""
         if wanted is None:
             return self
-        spelled = [(column.name.lower(), column.symbol.lower()) for column in self.columns]
-        chosen = []
+        numbers = {
+            spelling.lower(): number
+            for number, column in enumerate(self.columns)
+            for spelling in (column.name, column.symbol)
+            if spelling
+        }
         for name in wanted:
-            matches = [k for k, names in enumerate(spelled) if name and name.lower() in names]
-            if not matches:
+            if name.lower() not in numbers:
                 names = ", ".join(column.name for column in self.columns)
-                listed = (
-                    f"it has: {names or 'none'}"
-                    if names or not self.target_place
-                    else self.target_place
-                )
+                listed = f"it has: {names}" if names else self.target_place or "it has: none"
                 raise DataError(f"{self.name} has no target {name!r}; {listed}")
-            chosen.append(matches[-1])
+        chosen = [numbers[name.lower()] for name in wanted]
         columns = tuple(self.columns[index] for index in chosen)
         return replace(self, targets=self.targets[:, chosen], columns=columns)
 
@@ -343,11 +332,7 @@ def graph_set(
     notes: Sequence[str] = (),
     **fields: Any,
 ) -> GraphSet:
-    """A checked GraphSet of flat arrays; nodes without features get a constant 1.
-
-    The arguments are fields of `GraphSet`; graphs without ids are numbered from 0, and without
-    `targets` there are none.
-    """
+    """A checked GraphSet; nodes without features get a constant 1, graphs without ids numbers."""
     if node_features is None or not node_features.shape[1]:
         node_features = np.ones((int(sizes.sum()), 1), np.float32)
         fields["node_names"] = ("one",)
@@ -378,18 +363,16 @@ def assemble(
         raise DataError(f"{fields['name']} holds no graph")
     sizes = np.array([record.size for record in records], dtype=np.int64)
     edge_counts = np.array([record.edges.shape[1] for record in records], dtype=np.int64)
-    names = tuple(map(str, range(len(records)))) if ids is None else tuple(ids)
+    names = tuple(map(str, range(len(records)))) if ids is None else ids
     positions = [record.positions for record in records if record.positions is not None]
     if 0 < len(positions) < len(records):
         lacking = len(records) - len(positions)
         notes = (*notes, f"{lacking} graphs lack 3D positions, so none are kept.")
-    weights = [record.weights for record in records]
-    if any(weight is not None for weight in weights):
+    if any(record.weights is not None for record in records):
+        ones = (np.ones(count, np.float32) for count in edge_counts)
+        weights = zip(records, ones, strict=True)
         fields["weights"] = np.concatenate(
-            [
-                np.ones(count, np.float32) if weight is None else weight
-                for weight, count in zip(weights, edge_counts, strict=True)
-            ]
+            [one if record.weights is None else record.weights for record, one in weights]
         )
     return graph_set(
         sizes,
@@ -434,14 +417,15 @@ def plain_graphs(
 ) -> GraphSet:
     """A checked GraphSet of adjacency matrices, with node features `[ΣN, F]` or a constant 1."""
     sizes = np.array([len(matrix) for matrix in graphs], dtype=np.int64)
-    edges = [np.stack(np.nonzero(matrix)) for matrix in graphs]
+    edges = [np.argwhere(matrix).T for matrix in graphs]
     counts = np.array([ends.shape[1] for ends in edges], dtype=np.int64)
     if node_features is None:
         node_features = np.ones((int(sizes.sum()), 1), np.float32)
         fields.setdefault("node_names", ("one",))
     fields = {"ids": (), **fields}
-    joined = np.concatenate(edges, axis=1).astype(np.int64)
-    return graph_set(sizes, counts, joined, node_features, name=name, **fields)
+    return graph_set(
+        sizes, counts, np.concatenate(edges, axis=1), node_features, name=name, **fields
+    )
 
 
 def one_hot(values: NDArray[Any], width: int) -> Floats:
