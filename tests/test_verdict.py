@@ -22,9 +22,8 @@ from g2n2.placement import (
     Statement,
     against_test,
     compared_tests,
-    functions_statements,
     turned,
-    words_statements,
+    wl_statements,
 )
 from g2n2.power.grammar_test import words_of_test
 from g2n2.power.random_probes import graph_classes
@@ -58,7 +57,7 @@ def relations(statements: tuple[Statement, ...]) -> dict[str, str]:
 @cache
 def statements_of(grammar: Grammar) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
     """As words and with functions, once for each grammar."""
-    return words_statements(grammar, ""), functions_statements(grammar, "")
+    return wl_statements(grammar, False, ""), wl_statements(grammar, True, "")
 
 
 # THEORY.md §1 and §4, WL-OF-GRAMMARS.md: as words, then with functions.

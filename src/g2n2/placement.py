@@ -6,9 +6,7 @@ accepted, or open if no small graph refutes it. All statements are about simple 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Literal
 
 from .described import counted
@@ -61,6 +59,7 @@ Relation = Literal[
     "agrees with",
 ]
 
+# by whether the upper bound holds (it is at most) and whether the lower bound does
 RELATIONS: dict[tuple[bool | None, bool | None], Relation] = {
     (True, True): "equals",
     (True, False): "strictly below",
@@ -73,46 +72,26 @@ RELATIONS: dict[tuple[bool | None, bool | None], Relation] = {
     (None, None): "open against",
 }
 
-OF_SYMBOLS: dict[str, Relation] = {
-    "≡": "equals",
-    "⊊": "strictly below",
-    "⊋": "strictly above",
-    "incomparable": "incomparable with",
-    "⊆": "at most",
-    "⊇": "at least",
-    "⊈": "not bounded by",
-    "⊉": "does not reach",
-    "open": "open against",
-}
+_TURNED = {RELATIONS[most, least]: RELATIONS[least, most] for most, least in RELATIONS}
+"""The relation seen from the other side."""
+_SYMBOLS = ("≡", "⊊", "⊋", "incomparable", "⊆", "⊇", "⊈", "⊉", "open")
+OF_SYMBOLS = dict(zip(_SYMBOLS, RELATIONS.values(), strict=True))
 SYMBOLS = {relation: symbol for symbol, relation in OF_SYMBOLS.items()}
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One thing set against another.
+    """How the power of one thing stands to that of another."""
 
-    Attributes:
-        about: What it is about: `as words`, `with functions`, `as this network` …
-        relation: How it stands.
-        against: To what: `1-WL`, `3-WL`, or another grammar's name.
-        evidence: Why, one sentence each: certificate, theorem cited, pair of graphs, or test.
-        witness: The pairs of graphs among the evidence, with names and graph6.
-    """
-
-    about: str
+    about: str  # `as words`, `with functions`, `as this network` …
     relation: Relation
-    against: str
+    against: str  # `1-WL`, `3-WL`, or another grammar's name
+    # one sentence each: certificate, theorem cited, pair of graphs, or test
     evidence: tuple[str, ...] = ()
-    witness: tuple[dict[str, Any], ...] = ()
+    witness: tuple[dict[str, Any], ...] = ()  # the pairs among them, with names and graph6
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "about": self.about,
-            "relation": self.relation,
-            "against": self.against,
-            "evidence": list(self.evidence),
-            "witness": list(self.witness),
-        }
+        return {**vars(self), "evidence": list(self.evidence), "witness": list(self.witness)}
 
 
 @dataclass(frozen=True)
@@ -124,10 +103,17 @@ class Bound:
     witness: dict[str, Any] | None = None
 
 
-def words_statements(grammar: Grammar, about: str) -> tuple[Statement, ...]:
-    """What the words of a grammar tell apart, against 1-WL and 3-WL."""
-    shown, probe = _words_probe(grammar)
-    return _equal_first(_placed(about, shown, test, probe) for test in (ONE_WL, THREE_WL))
+def wl_statements(grammar: Grammar, functions: bool, about: str) -> tuple[Statement, ...]:
+    """A grammar against 1-WL and 3-WL, what says it all before what follows from it."""
+    shown, probe = _functions_probe(grammar) if functions else _words_probe(grammar)
+    both = (_placed(about, shown, test, probe) for test in (ONE_WL, THREE_WL))
+    return tuple(sorted(both, key=lambda statement: statement.relation != "equals"))
+
+
+def against_test(grammar: Grammar, test: WLTest, functions: bool, about: str) -> Statement:
+    """A grammar against any WL test, as words or with functions on every variable."""
+    shown, probe = _functions_probe(grammar) if functions else _words_probe(grammar)
+    return _placed(about, shown, test, probe)
 
 
 def _words_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
@@ -138,38 +124,11 @@ def _words_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
     return grammar, ColourProbe(without_functions(grammar)[0], only_merges=True)
 
 
-def functions_statements(grammar: Grammar, about: str) -> tuple[Statement, ...]:
-    """What a grammar tells apart with functions on every variable, against 1-WL and 3-WL."""
-    words, probe = _functions_probe(grammar)
-    return _equal_first(_placed(about, words, test, probe) for test in (ONE_WL, THREE_WL))
-
-
-def _equal_first(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The statement that says it all before those that follow from it."""
-    return tuple(sorted(statements, key=lambda statement: statement.relation != "equals"))
-
-
 def _functions_probe(grammar: Grammar) -> tuple[Grammar, Probe]:
     """The WL test of a grammar, and the grammar whose words decide the same."""
     plain = without_functions(grammar)[0]
     words = words_of_test(plain)
     return words, ColourProbe(plain, words)
-
-
-def against_test(grammar: Grammar, test: WLTest, functions: bool, about: str) -> Statement:
-    """A grammar against any WL test, as words or with functions."""
-    shown, probe = _functions_probe(grammar) if functions else _words_probe(grammar)
-    return _placed(about, shown, test, probe)
-
-
-_TURNED: dict[Relation, Relation] = {
-    "strictly below": "strictly above",
-    "strictly above": "strictly below",
-    "at most": "at least",
-    "at least": "at most",
-    "not bounded by": "does not reach",
-    "does not reach": "not bounded by",
-}
 
 
 def turned(statement: Statement, about: str, how: str) -> Statement:
@@ -248,15 +207,11 @@ def _placed(about: str, grammar: Grammar, test: WLTest, probe: Probe) -> Stateme
         return Statement(
             about, "strictly below", test.name, (f"at most 3-WL, {BOUNDED}", text), (content,)
         )
-    upper = (
-        refuted(probe, test, known_pairs(), more=True)
-        or proved_above(grammar, test)
-        or _searched(probe, test, more=True)
-    )
-    lower = (
-        refuted(probe, test, known_pairs(), more=False)
-        or _proved_below(grammar, test)
-        or _searched(probe, test, more=False)
+    upper, lower = (
+        refuted(probe, test, known_pairs(), more=more)
+        or (proved_above if more else _proved_below)(grammar, test)
+        or _searched(probe, test, more=more)
+        for more in (True, False)
     )
     return bounded_statement(about, test.name, upper, lower)
 
@@ -283,12 +238,11 @@ def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
     for pool in (small, largest, last_pairs(), *([marked_pairs()] if marked else [])):
         if (found := refuted(probe, test, pool, more=more)) is not None:
             return found
-    side = "at most" if more else "at least"
+    tried = f"no pair of {largest.text} refutes it"
     bounded = isinstance(probe, ColourProbe) and probe.only_merges
     if bounded or probe.classes(largest) is None:
-        untested = "not tested: its functions or supports have no exact values"
-        return Bound(None, f"{side}: open, no proof found; {untested}")
-    tried = f"no pair of {largest.text} refutes it"
+        tried = "not tested: its functions or supports have no exact values"
+    side = "at most" if more else "at least"
     return Bound(None, f"{side}: open, no proof found; {tried}")
 
 
@@ -302,7 +256,8 @@ def proved_above(grammar: Grammar, test: WLTest) -> Bound | None:
         marked = upper_bound(grammar) if grammar.marked else None
         enough = marked is not None and test.folklore >= marked.folklore + marked.marks
         return Bound(True, f"at most, {BOUNDED_MARKS}") if enough else None
-    for reference, theorem in _above_1wl():
+    with_f = with_functions(find_grammar("2-IGN")).named("2-IGN with functions")
+    for reference, theorem in ((find_grammar("r-G_L1"), L1_IS_1WL), (with_f, IGN_IS_1WL)):
         if reference == grammar:
             return Bound(True, f"at most, {theorem}")
         if (proof := _simulated(grammar, reference)) is not None:
@@ -315,8 +270,12 @@ def _proved_below(grammar: Grammar, test: WLTest) -> Bound | None:
     references: tuple[tuple[Grammar, str], ...]
     if test.marks:
         references = ((find_grammar(test.grammar), MARKED_TESTS),) if test.grammar else ()
+    elif test.folklore == ONE_WL.folklore:
+        references = ((find_grammar("r-G_L1"), L1_IS_1WL),)
     else:
-        references = {1: _below_1wl(), 2: _below_3wl()}.get(test.folklore, ())
+        by_theorem = ((grammar, f"{DIAGONALS}; {L3_IS_3WL}") for grammar in (OUTER, MATRICES))
+        l3 = (find_grammar("r-G_L3"), L3_IS_3WL)
+        references = (l3, *by_theorem) if test.folklore == THREE_WL.folklore else ()
     for reference, theorem in references:
         if reference == grammar:
             return Bound(True, f"at least, {theorem}")
@@ -369,21 +328,3 @@ def _simulated(larger: Grammar, smaller: Grammar) -> str | None:
         return None
     count = len(inclusion.proof.witnesses) if inclusion.proof is not None else 0
     return f"{counted(count, 'obligation')} checked"
-
-
-@cache
-def _above_1wl() -> tuple[tuple[Grammar, str], ...]:
-    ign = find_grammar("2-IGN")
-    with_f = with_functions(ign).named("2-IGN with functions")
-    return (find_grammar("r-G_L1"), L1_IS_1WL), (with_f, IGN_IS_1WL)
-
-
-@cache
-def _below_1wl() -> tuple[tuple[Grammar, str], ...]:
-    return ((find_grammar("r-G_L1"), L1_IS_1WL),)
-
-
-@cache
-def _below_3wl() -> tuple[tuple[Grammar, str], ...]:
-    by_theorem = ((grammar, f"{DIAGONALS}; {L3_IS_3WL}") for grammar in (OUTER, MATRICES))
-    return (find_grammar("r-G_L3"), L3_IS_3WL), *by_theorem

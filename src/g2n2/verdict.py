@@ -32,10 +32,9 @@ from .placement import (
     Statement,
     as_words,
     bounded_statement,
-    functions_statements,
     proved_above,
     refuted,
-    words_statements,
+    wl_statements,
 )
 from .power.table import PowerRow
 from .power.witnesses import (
@@ -108,8 +107,8 @@ def grammar_verdict(grammar: Grammar, about: str = "") -> Verdict:
     if not grammar.sentence_rules:
         return no_sentences_verdict(grammar)
     prefix = f"{about} " if about else ""
-    words = words_statements(grammar, f"{prefix}as words")
-    functions = functions_statements(grammar, f"{prefix}with functions, in the limit")
+    words = wl_statements(grammar, False, f"{prefix}as words")
+    functions = wl_statements(grammar, True, f"{prefix}with functions, in the limit")
     return Verdict((*words, *functions))
 
 
@@ -117,11 +116,11 @@ def derivation_verdict(exhaustive: Grammar, reduced: Grammar) -> Verdict:
     """Both grammars of a derivation: equal as words, and not always with functions."""
     if not reduced.sentence_rules:
         return no_sentences_verdict(exhaustive)
-    words = words_statements(reduced, "as words")
-    of_reduced = functions_statements(reduced, f"with functions, in the limit: {reduced.name}")
+    words = wl_statements(reduced, False, "as words")
+    of_reduced = wl_statements(reduced, True, f"with functions, in the limit: {reduced.name}")
     if exhaustive == reduced:
         return Verdict((*words, *of_reduced))
-    all_rules = functions_statements(exhaustive, f"with functions, in the limit: {exhaustive.name}")
+    all_rules = wl_statements(exhaustive, True, f"with functions, in the limit: {exhaustive.name}")
     if [s.relation for s in of_reduced] == [s.relation for s in all_rules]:
         about = f"with functions, in the limit: {reduced.name}, and {exhaustive.name}"
         return Verdict((*words, *(replace(s, about=about) for s in of_reduced)))
@@ -198,8 +197,7 @@ def _both_placed(left: Grammar, right: Grammar, functions: bool, how: str) -> Ve
         if not grammar.sentence_rules:
             verdict += no_sentences_verdict(grammar)
             continue
-        statements_of = functions_statements if functions else words_statements
-        verdict += Verdict(statements_of(grammar, f"{grammar.name} {how}"))
+        verdict += Verdict(wl_statements(grammar, functions, f"{grammar.name} {how}"))
     return verdict
 
 

@@ -16,7 +16,7 @@ from benchmark_files import real_file
 from g2n2.data import suites as suite_files
 from g2n2.data.suites import BREC_ARCHIVE, SUITE_NAMES, load_csl, load_exp, load_suite
 from g2n2.errors import DataError
-from g2n2.graphs import to_graph6
+from g2n2.graphs import is_simple, to_graph6
 from g2n2.power.suites import SameSizePairs, graph6_suite
 
 FOLDER = "expressivity"
@@ -45,6 +45,20 @@ def test_generated_suites_need_no_file(alone: Path, name: str, graphs: int, pair
     assert (suite.name, len(suite.graphs), len(suite.pairs)) == (name, graphs, pairs)
     assert all(not matrix.flags.writeable for matrix in suite.graphs)
     assert all(len(suite.graphs[i]) == len(suite.graphs[j]) for i, j in suite.pairs[:50])
+
+
+def test_graph8c_is_every_connected_graph_of_8_nodes_once() -> None:
+    """There are 11,117 (OEIS A001349), and closed walks at the nodes tell all of them apart."""
+    stack = np.stack(load_suite("graph8c").graphs)
+    assert all(nx.is_connected(nx.from_numpy_array(matrix)) for matrix in stack)
+    assert all(is_simple(matrix) for matrix in stack)
+    invariants = []
+    for matrices in (stack, 1 - np.eye(8) - stack):
+        power = matrices
+        for _ in range(7):
+            power = power @ matrices
+            invariants.append(np.sort(np.diagonal(power, axis1=1, axis2=2), axis=1))
+    assert len(np.unique(np.concatenate(invariants, axis=1), axis=0)) == 11_117
 
 
 def test_cfi_suite_names_its_bases() -> None:

@@ -216,7 +216,7 @@ def _is_saved(text: str) -> bool:
 
 def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: bool) -> Verdict:
     """What was measured on the suites, and what holds for all graphs."""
-    from ..placement import functions_statements
+    from ..placement import wl_statements
     from ..power.wl_tests import WLTest
     from ..verdict import Verdict, grammar_verdict, suite_statements
 
@@ -225,9 +225,7 @@ def _power_verdict(rows: list[PowerRow], asked: list[Grammar | WLTest], with_f: 
         if isinstance(one, WLTest):
             continue
         if with_f and one.sentence_rules:
-            verdict += Verdict(
-                functions_statements(one, f"{one.name} with functions, in the limit")
-            )
+            verdict += Verdict(wl_statements(one, True, f"{one.name} with functions, in the limit"))
         else:
             verdict += grammar_verdict(one, one.name)
     return verdict
