@@ -113,10 +113,9 @@ class GraphSet(Described):
     ) -> GraphSet:
         """A set without graphs, with so many features; the other arguments are fields of it."""
         none, edges = np.zeros(0, np.int64), np.zeros((2, 0), np.int64)
-        features = (np.zeros((0, width), np.float32) for width in (node_features, edge_features))
-        return cls(
-            name, none, none, edges, *features, np.zeros((0, len(columns))), columns, **fields
-        )
+        nodes, pairs = (np.zeros((0, k), np.float32) for k in (node_features, edge_features))
+        targets = np.zeros((0, len(columns)))
+        return cls(name, none, none, edges, nodes, pairs, targets, columns, **fields)
 
     def facts(self) -> dict[str, str]:
         """The set in a few words, for `repr` and notebooks."""
