@@ -210,7 +210,7 @@ def test_graphs_that_are_no_molecules_get_a_table(tmp_path: Path) -> None:
     ("words", "part"),
     [
         ((), "say what to explain: g2n2 explain RUN FILE, or --smiles CCO"),
-        (("--smiles", "C(C"), "not SMILES"),
+        (("--smiles", "C(C"), "RDKit cannot parse it"),
         (("--smiles", "CCO", "--target", "y"), "no target 'y'; it has: oxygens"),
         (("--smiles", "CCO", "--out", "why.pdf"), "end the name in .svg (a drawing) or .csv"),
     ],

@@ -100,7 +100,10 @@ def test_a_salt_and_a_file_of_its_own(trained: Path) -> None:
     ("words", "part"),
     [
         ((), "g2n2 predict RUN FILE, or for one molecule --smiles CCO"),
-        (("--smiles", "C(C"), "the molecule cannot be read: molecule 0: 'C(C': not SMILES"),
+        (
+            ("--smiles", "C(C"),
+            "the molecule cannot be read: molecule 0: 'C(C': RDKit cannot parse it",
+        ),
         (("--smiles", "CCO", "--id", "name"), "--id names a column of FILE"),
         (("--smiles", "CCO", "--option", "directed=true"), "says nothing about a list of SMILES"),
     ],

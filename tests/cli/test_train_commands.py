@@ -102,11 +102,11 @@ def test_predictions_keep_ids_order_and_every_row(here):
     code, text = run("predict", "runs/molecules-logp-001", "new.csv", "--out", "preds.csv")
     assert code == 0, text
     assert "39 predictions written to preds.csv" in text
-    assert "1 record has no prediction: new-3, 'C1CC(': not SMILES" in text
+    assert "1 record has no prediction: new-3, 'C1CC(': RDKit cannot parse it" in text
     rows = read("preds.csv")
     assert [row["id"] for row in rows] == [f"new-{i}" for i in range(40)]
     assert rows[3]["logp"] == ""
-    assert rows[3]["note"] == "not predicted: 'C1CC(': not SMILES"
+    assert rows[3]["note"] == "not predicted: 'C1CC(': RDKit cannot parse it"
     for row in (row for row in rows if row["id"] != "new-3"):
         assert float(row["logp low"]) < float(row["logp"]) < float(row["logp high"])
         assert all("training" in part for part in row["note"].split("; ") if part)

@@ -254,7 +254,7 @@ def test_a_prediction_that_was_cut_off_goes_on(
     assert steps[0] == (after - 7 if harm is torn else after)
     assert out.read_bytes() == whole
     assert (made.rows, made.unread, made.repeated) == (36, 4, "m0")
-    assert made.first_unread == ("m3", "'C1CC(': not SMILES")
+    assert made.first_unread == ("m3", "'C1CC(': RDKit cannot parse it")
     assert os.listdir(tmp_path) == ["out.csv"]
 
 

@@ -204,13 +204,13 @@ def parse_smiles(chem: Any, text: str) -> Any:
     # RDKit takes what follows white space for a name, so a sentence may pass for a molecule, and
     # stops at a character beyond ASCII without a word.
     if len(text.split()) > 1 and "|" not in text:
-        raise DataError("holds white space")
+        raise DataError("it holds white space")
     if not text.strip() or not text.isascii():
-        raise DataError("it is empty" if text.isascii() else "holds a character beyond ASCII")
+        raise DataError("it is empty" if text.isascii() else "it holds a character beyond ASCII")
     molecule = chem.MolFromSmiles(text)
     if molecule is None:
         raw = chem.MolFromSmiles(text, sanitize=False)
-        raise DataError(chemistry_fault(chem, raw) or "not SMILES")
+        raise DataError(chemistry_fault(chem, raw) or "RDKit cannot parse it")
     if not molecule.GetNumAtoms():
         raise DataError("it has no atoms")
     return molecule

@@ -34,7 +34,6 @@ GALLERY: dict[str, tuple[str, str]] = {
     "rook 4×4 / Shrikhande": ("rook 4×4", "Shrikhande graph"),
     "CSL(41, 2) / CSL(41, 3)": ("CSL(41, 2)", "CSL(41, 3)"),
     "CFI(K2,3) / twisted": ("CFI(K2,3)", "twisted CFI(K2,3)"),
-    "CFI(K4) / twisted": ("CFI(K4)", "twisted CFI(K4)"),
     "K3,3 / prism": ("K3,3", "prism"),
 }
 """Pairs that are hard for some test."""
@@ -209,7 +208,9 @@ def _asked(
         if separation.verdict == "same":
             return PairAnswer(name, False, "", mine), separation
         return PairAnswer(name, None, separation.verdict, mine), separation
-    return PairAnswer(name, True, f"by {separation.definitions()[-1].term}", mine), separation
+    *shared, last = separation.definitions()
+    detail = f"in {counted(separation.depth or 0, 'layer')}" if shared else f"by {last.term}"
+    return PairAnswer(name, True, detail, mine), separation
 
 
 def _with_sentence(

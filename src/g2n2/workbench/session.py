@@ -372,6 +372,8 @@ class Session:
         rounds = report.rounds.get(self.state.test)
         if rounds is None or not rounds.colours:
             note = rounds.note if rounds is not None else ""
+            if rounds is not None and not note:
+                note = "no colours: with marks a node has another colour in each marked copy"
             return {**_NO_COLOURS, "text": note}
         last = len(rounds.colours) - 1
         at = min(self.state.round, last)
@@ -379,7 +381,8 @@ class Session:
         separated = rounds.separated_at is not None and rounds.separated_at <= at
         counts = len({colour for part in colours for colour in part})
         sentence = "the counts differ" if separated else "the graphs look alike"
-        text = f"round {at} of {last}: {counted(counts, 'colour')}, {sentence}"
+        when = f"round {at} of {last}" if last else "no round splits a colour"
+        text = f"{when}: {counted(counts, 'colour')}, {sentence}"
         g, h = colours
         return {"g": g, "h": h, "max": last, "round": at, "text": text, "apart": separated}
 

@@ -39,6 +39,8 @@ def math(text: str) -> str:
     return _typeset(text, _MATH, _token)
 
 
+_IN_PROSE = re.compile(r"(?P<var>V_[cr])|(?P<opaque>[smv]\d)|(?P<turn>ᵀ)")
+"""What is typeset within an English sentence: variables, opaque letters, transposes."""
 _GRAMMAR_NAME = re.compile(r"\bG_(\{[^{}]*\}|\w+)")
 
 
@@ -133,7 +135,7 @@ def _grammar(grammar: Grammar, kind: object) -> str:
             _rule(rule, f"rule {kind(rule)}".strip(), math(rule.body_text()))
             for rule in grammar.of_sort(sort)
         ]
-        bar = '<span class="or">|</span>'
+        bar = '<span class="or">|</span><wbr>'
         rows.append(
             f'<tr><th scope="row">{math(sort.variable)}</th><td class="arrow">→</td>'
             f"<td>{bar.join(rules)}</td></tr>"
@@ -197,8 +199,8 @@ def proof(chain: DerivedChain, step: int, case: int) -> str:
         parts.append('<p class="hint">This step rests on the laws of marks; z is the mark:</p>')
         parts += [f'<p class="equation">{math(law)}</p>' for law in reason.identities]
     if reason.paper:
-        ours = f" Ours: {escape(reason.ours)}." if reason.ours else ""
-        parts.append(f'<p class="paper">The paper: {escape(reason.paper)}.{ours}</p>')
+        quote = f"The paper: {reason.paper}." + (f" Ours: {reason.ours}." if reason.ours else "")
+        parts.append(f'<p class="paper">{_typeset(quote, _IN_PROSE, _token)}</p>')
     return "".join(parts)
 
 
@@ -380,7 +382,7 @@ def _about_row(about: str, against: dict[str, Statement]) -> str:
             cells.append("<td></td>")
             continue
         kind = statement.relation.replace(" ", "-")
-        evidence = "".join(f"<li>{escape(line)}</li>" for line in statement.evidence)
+        evidence = "".join(f"<li>{name(line)}</li>" for line in statement.evidence)
         cells.append(
             f'<td><details><summary class="relation {kind}"><span class="symbol">'
             f"{_SIGNS.get(statement.relation, '≈')}</span> {escape(statement.relation)}"
