@@ -208,6 +208,17 @@ def test_architecture(grammar, preset, task):
     assert len(picture.named("readout")) == shown
 
 
+@pytest.mark.parametrize(
+    ("grammar", "sums"), [("r-G_L3Σ", ["Σv"]), ("r-G_L1ΣΣ", ["Σv", "Σu"]), ("L3Σ (full)", [])]
+)
+def test_architecture_shows_the_sums_over_marks_before_the_decision(grammar, sums):
+    trunk = 2 if sums else 0
+    picture = Picture(architecture_svg(plan_network(find_grammar(grammar), trunk=trunk)))
+    check(picture)
+    assert picture.named("sum") == sums
+    assert any("after 2 shared layers" in text.text for text in picture.texts) is bool(sums)
+
+
 @pytest.mark.parametrize("fragment", ["L1", "L3"])
 def test_overview(fragment):
     larger = Fragment.parse(fragment).exhaustive()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...described import counted
 from ...language.sorts import M, R, S, Sort, V
 from ..plan import NetworkPlan, shape, symbol
 from ..plan_to_text import input_text, local_texts, pool_texts, sizes_text
@@ -28,6 +29,9 @@ def architecture_svg(plan: NetworkPlan) -> str:
     canvas = Canvas()
     drawing = _Architecture(canvas, plan)
     heading = f"{title}, preset {plan.preset.name}"
+    if drawing.sums:
+        shared = f"after {counted(len(plan.trunk), 'shared layer')} " if plan.trunk else ""
+        heading += f"; {shared}a copy for each marked node, added up at Σ"
     canvas.text(0, drawing.top - 62, heading, 17, anchor="start", bold=True)
     drawing.draw()
     return canvas.svg(title)
@@ -46,6 +50,7 @@ class _Architecture:
 
     def __init__(self, canvas: Canvas, plan: NetworkPlan) -> None:
         self.canvas, self.plan, self.x = canvas, plan, 0.0
+        self.sums = plan.marks if plan.marks and not plan.scoped else None
         self.final = plan.widths_before(len(plan.layers))
         self.parts = _readout_parts(plan)
         self.rows: dict[Sort, Box] = {}
@@ -209,19 +214,31 @@ class _Architecture:
     def _decision(self, x: float) -> None:
         plan = self.plan.readout
         joined = Box(x, self.top, 24, self.bottom - self.top)
-        middle = joined.cy
+        middle, x = joined.cy, joined.right
         self.canvas.box(joined, MIXER, "join", "‖", "‖", 17)
+        if self.sums:
+            for mark, mixer in zip(reversed(self.sums.names), self.sums.mixers, strict=True):
+                x = self._sum_over(mark, sizes_text(mixer) if mixer else "", x, middle)
         maps = plan.maps[1:] if plan.linear_path else plan.maps
         sizes = sizes_text(maps) + (", + linear" if plan.linear_path else "")
         width = max(text_width(sizes, 11), text_width("decision", 14, bold=True)) + 24
-        box = Box(joined.right + 0.7 * _GAP, middle - 28, width, 56)
-        self.canvas.arrow([(joined.right, middle), (box.x, middle)])
+        box = Box(x + 0.7 * _GAP, middle - 28, width, 56)
+        self.canvas.arrow([(x, middle), (box.x, middle)])
         self.canvas.box(box, MIXER, "decision", "decision", "decision", detail=sizes)
         label = f"{plan.task} output"
         end = Box(box.right + 0.7 * _GAP, middle - 24, text_width(label, 13, bold=True) + 20, 48)
         self.canvas.arrow([(box.right, middle), (end.x, middle)])
         size = shape(plan.sort, plan.out)
         self.canvas.box(end, INPUT, "output", "output", label, 13, INPUT.stroke, detail=size)
+
+    def _sum_over(self, mark: str, sizes: str, x: float, middle: float) -> float:
+        """The MLP of each copy and the sum over its marks; where the box ends."""
+        width = max(text_width(sizes, 11), text_width("MLP, Σv", 14, bold=True)) + 24
+        box = Box(x + 0.7 * _GAP, middle - 28, width, 56)
+        self.canvas.arrow([(x, middle), (box.x, middle)])
+        label = f"MLP, Σ{mark}" if sizes else f"Σ{mark}"
+        self.canvas.box(box, MIXER, "sum", f"Σ{mark}", label, detail=sizes)
+        return box.right
 
 
 def _input_widths(plan: NetworkPlan) -> dict[Sort, int]:

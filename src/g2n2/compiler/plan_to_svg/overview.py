@@ -47,7 +47,10 @@ def overview_svg(
         [
             (
                 "operations",
-                [[(f"{o.symbol}  ", INK, True), (o.name, FAINT, False)] for o in operations],
+                [
+                    [(f"{o.symbol}  ", INK, True), (o.meaning or o.name, FAINT, False)]
+                    for o in operations
+                ],
             ),
             (larger.name, _grammar_lines(larger, kept)),
             (reduced.name, _grammar_lines(reduced, kept)),
