@@ -33,7 +33,6 @@ from g2n2.bench import (
     relative_error,
 )
 from g2n2.data.graph_set import Ints
-from g2n2.nn.memory_budget import device_memory
 from g2n2.ops import packed
 from g2n2.ops.packing import Packing
 from g2n2.ops.precision import float32_products
@@ -47,8 +46,6 @@ from g2n2.training.session import Watch, train_config
 from .cases import Case
 
 BYTES: dict[Precision, int] = {"bf16": 2, "tf32": 4, "32": 4}
-KEPT = 12
-"""Numbers of width S that a layer keeps for each pair in training, at most."""
 MATMUL = {"cuda": 8192, "cpu": 1024}
 """Size of the square matrices a peak is measured with."""
 COPIED = {"cuda": 4096, "cpu": 256}
@@ -105,20 +102,6 @@ def flops_per_byte(case: Case, sizes: Ints) -> float:
     return pair_flops(case.width, nodes) / (8.0 * case.width * BYTES[case.precision])
 
 
-def kept_bytes(case: Case, sizes: Ints) -> float:
-    """Memory of one batch of a case, at most."""
-    widest, layers = float(sizes.max(initial=1)), case.layers if case.training else 1
-    if "Σ" in case.grammar:  # a copy for each mark, in CUDA graphs all at once
-        widest *= min(widest, float(case.marks) if case.marks.isdigit() else widest) ** 0.5
-    return case.batch * widest**2 * case.width * KEPT * layers * BYTES[case.precision]
-
-
-def block_diagonal_bytes(case: Case, sizes: Ints) -> float:
-    """Memory of the block-diagonal baseline: matrices of all nodes of a batch, for each channel."""
-    nodes, matrices = float(sizes.mean()) * case.batch, 4 * case.layers if case.training else 3
-    return matrices * case.width * nodes**2 * BYTES[case.precision]
-
-
 def peak_tflops(precision: Precision, device: torch.device, size: int, effort: Effort) -> float:
     """TFLOP/s of a large matrix product, the fastest of several."""
     n = size or MATMUL[device.type]
@@ -153,25 +136,11 @@ class PeakMemory:
     def bytes(self) -> int:
         if self.device.type == "cuda":
             return int(torch.cuda.max_memory_reserved(self.device))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return 1024 * _kibibytes("/proc/self/status", "VmHWM", peak)
-
-
-def free_memory(device: torch.device) -> int:
-    """Bytes that are free for a case."""
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        return int(torch.cuda.mem_get_info(device)[0])
-    return 1024 * _kibibytes("/proc/meminfo", "MemAvailable", device_memory(device) // 1024)
-
-
-def _kibibytes(path: str, name: str, otherwise: int) -> int:
-    """A line `NAME: NUMBER kB` of a file of /proc, if there is one."""
-    with suppress(OSError):
-        for line in Path(path).read_text(encoding="utf-8").splitlines():
-            if line.startswith(name):
-                return int(line.split()[1])
-    return otherwise
+        with suppress(OSError):
+            for line in Path("/proc/self/status").read_text("utf-8").splitlines():
+                if line.startswith("VmHWM"):
+                    return 1024 * int(line.split()[1])
+        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def our_product(device: torch.device) -> Product:
@@ -285,7 +254,7 @@ def time_epochs(case: Case, cache: Path, device: str, quick: bool) -> dict[str, 
         precision=case.precision,
         device=device,
     )
-    ends: list[float] = []
+    ends = [time.perf_counter()]
     display = Display(Console(file=StringIO(), width=120))  # prints as it would for a person
 
     def ended(loop: Loop) -> None:
@@ -293,20 +262,15 @@ def time_epochs(case: Case, cache: Path, device: str, quick: bool) -> dict[str, 
         ends.append(time.perf_counter())
 
     watch = Watch(display.summary, display.start, display.step, ended, display.note)
-    started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, display:
         result = train_config(config, Path(folder) / "run", watch=watch)
     steps = [row["seconds"] for row in result.history]
-    epochs = [later - earlier for earlier, later in pairwise(ends)]
-    molecules = len(result.parts.splits["train"])
+    first, *epochs = (later - earlier for earlier, later in pairwise(ends))
     return {
         "epoch_seconds": median(epochs),
-        "epoch_seconds_least": min(epochs),
-        "epoch_seconds_most": max(epochs),
         "steps_seconds": median(b - a for a, b in pairwise(steps)),
-        "first_epoch_seconds": ends[0] - started,
-        "molecules": float(molecules),
-        "graphs_per_second": molecules / median(epochs),
+        "first_epoch_seconds": first,
+        "molecules": float(len(result.parts.splits["train"])),
     }
 
 

@@ -23,7 +23,7 @@ import torch
 from g2n2 import bench
 from g2n2.atomic_files import replace_file
 from g2n2.compiler.marks import marks_named
-from g2n2.data.graph_set import GraphSet, Ints, Target, plain_graphs
+from g2n2.data.graph_set import GraphSet, Target, plain_graphs
 from g2n2.data.qm9 import load_qm9
 from g2n2.errors import DataError
 from g2n2.ops.precision import float32_products
@@ -36,20 +36,11 @@ from .cases import Case, Peer
 Row = Mapping[str, Any]
 """A result as it is kept in JSON."""
 Figures = dict[str, Any]
-FREE_SHARE = 0.8
-"""Of the free memory, at most, for what a case is estimated to keep."""
 MANY = 10**6
 PEAK = bench.Effort(repeats=5, seconds=0.1)
 NO_MEMORY = "memory does not suffice"
 MODULES = {"floydnet": "floydnet", "gine": "torch_geometric", "schnet": "torch_geometric"}
 """What a peer needs."""
-LAYOUTS: dict[str, str] = {
-    "gine": "edge list",
-    "schnet": "edge list",
-    "block-diagonal": "pairs",
-    "ppgn": "packed",
-}
-"""Of a peer's batches, where they are not padded."""
 
 
 class SkippedError(Exception):
@@ -104,7 +95,6 @@ class Bench:
         kinds = {"product": self._product, "epoch": self._epoch, "profile": self._profile}
         try:
             with float32_products(case.precision != "32"):
-                self._refuse_if_too_large(case)
                 result = {"status": "measured", **kinds.get(case.kind, self._network)(case)}
         except SkippedError as reason:
             result = {"status": "skipped", "reason": str(reason)}
@@ -137,7 +127,6 @@ class Bench:
             "kernels": measures.kernel_digest(),
             "triton": _version("triton"),
             "cuda": torch.version.cuda if self.device.type == "cuda" else None,
-            "memory_gib": round(measures.free_memory(self.device) / 2**30, 1),
             "bandwidth_gb_per_second": round(speed / 1e9, 1),
             "when": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
         }
@@ -149,14 +138,6 @@ class Bench:
             tflops = measures.peak_tflops(precision, self.device, size, effort)
             self.peaks[precision] = round(tflops, 4)
         return self.peaks[precision]
-
-    def _refuse_if_too_large(self, case: Case) -> None:
-        if case.kind in ("epoch", "product"):
-            return
-        need = measures.kept_bytes(case, _sizes(case))
-        free = FREE_SHARE * measures.free_memory(self.device)
-        if need > free:
-            raise SkippedError(f"needs about {need / 2**30:.0f} GiB, {free / 2**30:.0f} are free")
 
     def _workload(self, case: Case) -> bench.Workload:
         names = ("width", "layers", "precision", "grammar", "bonds")
@@ -189,13 +170,11 @@ class Bench:
             "flops_per_byte": measures.flops_per_byte(case, sizes),
             "peak_bytes": memory.bytes(),
             "ready_seconds": ready,
-            "padding_waste": 0.0,
             "copies": copies,
         }
         beside = {peer: self._peer(case, work, peer, timing.seconds, ours) for peer in case.peers}
         return {
             "figures": figures,
-            "layout": {"batches": "random", "rows": "packed"},
             "check": checked,
             "peers": beside,
         }
@@ -221,7 +200,6 @@ class Bench:
             "graphs_per_second": graphs,
             "spread": timing.spread,
             "ratio": ratio,
-            "layout": LAYOUTS.get(peer, "padded"),
         }
 
     def _peer_pass(self, case: Case, work: bench.Workload, peer: Peer) -> bench.Pass:
@@ -243,9 +221,6 @@ class Bench:
         if peer == "reference":
             model = bench.reference(model, torch.float32)
             return bench.eager_pass(work, model, bench.forward_of(model), case.training)
-        need = measures.block_diagonal_bytes(case, work.graphs.sizes)
-        if need > FREE_SHARE * measures.free_memory(self.device):
-            raise SkippedError(f"needs about {need / 2**30:.0f} GiB")
         forward = block_diagonal.forward_of(model)
         return bench.eager_pass(work, model, forward, case.training)
 
@@ -268,8 +243,7 @@ class Bench:
         return {"figures": figures, "check": checked, "peers": {"bmm": bmm}}
 
     def _profile(self, case: Case) -> Figures:
-        checked = self._compared(case)
-        work = self._workload(case)
+        checked, work = self._compared(case), self._workload(case)
         shares = measures.profile(bench.fast_pass(work, work.network(), training=True))
         return {"figures": shares, "check": checked}
 
@@ -326,11 +300,6 @@ def _graphs(case: Case, cache: Path | None) -> GraphSet:
     if case.nodes:
         return sized_graphs(case.shape, count, case.nodes)
     return real_molecules(count, cache) if cache else bench.drawn_molecules(count)
-
-
-def _sizes(case: Case) -> Ints:
-    count = case.batch * case.batches
-    return np.full(count, case.nodes) if case.nodes else bench.qm9_sizes(count)
 
 
 def _source(case: Case, cache: Path | None) -> str:

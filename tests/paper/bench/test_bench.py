@@ -134,13 +134,7 @@ def test_what_goes_wrong_is_part_of_the_result(bench, monkeypatch, capsys):
     assert bench.run(TINY)["status"] == "measured", "the others still count"
 
 
-def test_what_does_not_fit_is_skipped_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(measures, "bandwidth", lambda *_: 1e9)
-    monkeypatch.setattr(measures, "peak_tflops", lambda *_: 0.1)
-    monkeypatch.setattr(measures, "free_memory", lambda _: 2**30)
-    bench = Bench(CPU)
-    large = bench.run(replace(TINY, nodes=4000, width=64, layers=3))
-    assert (large["status"], large["reason"].split(",")[0]) == ("skipped", "needs about 275 GiB")
+def test_an_epoch_needs_qm9(bench):
     (epoch,) = cases_for("cuda", ["qm9-epoch"])
     assert "--cache" in bench.run(replace(epoch, precision="32"))["reason"]
 
