@@ -107,8 +107,8 @@ def exact_cell(contender: Contender, limit: int = 0) -> Cell:
         data, config = {"graph8c": suite_checksum(suite)}, {"graphs": len(suite.graphs)}
         return Measurement(1, "measurements", {MERGED: merged, **other}, data, config)
 
-    settings = {"contender": contender.as_dict()}
-    return Cell("power", f"counting/exact/{contender.name}", run, settings)
+    settings, name = {"contender": contender.as_dict(), "limit": limit}, contender.name
+    return Cell("power", f"counting/exact/{name}", run, settings, defaults={"limit": 0})
 
 
 def equal_pairs(values: Sequence[object]) -> int:

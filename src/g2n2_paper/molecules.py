@@ -134,7 +134,7 @@ def contender_cell(contender: str, problem: Problem) -> Cell:
         return replace(measured, data=digests(molecules, graphs) | dict(measured.data))
 
     name = f"{molecules.name}/{problem.split}/{contender}"
-    return Cell("molecules", name, run, settings, problem.seed)
+    return Cell("molecules", name, run, settings, problem.seed, {"limit": 0})
 
 
 def missing_tool(contender: str) -> str:

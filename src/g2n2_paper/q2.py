@@ -38,7 +38,6 @@ from g2n2.training.setup import prepare
 from g2n2.training.task import Task
 from g2n2.training.trained_on import checksum
 
-from .record import CellRecord, record_path
 from .runner import Cell, Job, Measurement
 from .runs import (
     SMALL_BATCH,
@@ -184,9 +183,11 @@ def cells(smoke: bool = False) -> list[Cell]:
     """Speeds come first, since equal-time cells read them."""
     timed = (JOINT, JOINT.replace("distance", "bonds"), single("r2"), single("u0"))
     everything = [speed_cell(name, smoke) for name in timed]
+    speeds = {cell.name: cell for cell in everything}
     for name in run_names():
-        equal_time = partial(equal_time_epochs, speed=speed_name(name))
-        epochs = equal_time if name.endswith(EQUAL_TIME) else None
+        epochs = None
+        if name.endswith(EQUAL_TIME):
+            epochs = partial(equal_time_epochs, speed=speeds[speed_name(name)])
         everything.append(training_cell("q2", name, config(name, smoke), epochs=epochs))
     everything += _repeated(smoke)
     for sums, tail in (("elements", ""), ("extent", "/extent")):
@@ -242,12 +243,12 @@ def speed_cell(name: str, smoke: bool) -> Cell:
     return Cell("q2", speed_name(name), run, settings, timed=True)
 
 
-def equal_time_epochs(config: RunConfig, job: Job, speed: str) -> int:
+def equal_time_epochs(config: RunConfig, job: Job, speed: Cell) -> int:
     """The epochs of PPGN that take as long as the config's own take G²N²."""
-    path = record_path(job.results, "q2", speed, 0)
-    if not path.exists():
-        raise DataError(f"equal time needs a timing of both networks: g2n2-paper q2 --only {speed}")
-    ratio = CellRecord.read(path).metrics["PPGN / G2N2"]
+    timing, command = speed.record(job.results), f"g2n2-paper q2 --only {speed.name}"
+    if timing is None:
+        raise DataError(f"equal time needs a timing of both networks: {command}")
+    ratio = timing.metrics["PPGN / G2N2"]
     assert ratio, "a timing has a positive ratio"
     return epochs_in_equal_time(config.effective_recipe().epochs, ratio)
 

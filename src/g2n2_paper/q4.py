@@ -49,7 +49,7 @@ def cells(smoke: bool = False) -> list[Cell]:
     """The ceilings, then network by network."""
     plan = FilterPlan(runs=1, steps=2, every=1) if smoke else FilterPlan()
     return [
-        Cell("q4", "ceilings", _ceilings, {}),
+        Cell("q4", "ceilings", _ceilings, SETTINGS),
         *(
             filter_cell(name, network, plan.of(network))
             for network in (SMOKE if smoke else NETWORKS)
@@ -76,8 +76,8 @@ def filter_cell(name: str, network: FilterNetwork, plan: FilterPlan) -> Cell:
             detail=detail(true, runs),
         )
 
-    cell = f"{name}/{network.name}/layers-{network.layers}"
-    return Cell("q4", cell, run, settings, parts=plan.runs)
+    cell, defaults = f"{name}/{network.name}/layers-{network.layers}", asdict(FilterNetwork(""))
+    return Cell("q4", cell, run, settings, defaults=defaults, parts=plan.runs)
 
 
 def metrics(runs: list[Run]) -> dict[str, float | None]:
@@ -101,4 +101,4 @@ def detail(true: Mapping[str, list[float]], runs: list[Run]) -> dict[str, Any]:
 def _ceilings(job: Job) -> Measurement:
     graphs = load_dataset(DATA, job.data)
     values, by_degree = ceilings(graphs)
-    return Measurement(1, "fits", values, {DATA: checksum(graphs)}, SETTINGS, by_degree)
+    return Measurement(1, "fits", values, {DATA: checksum(graphs)}, detail=by_degree)

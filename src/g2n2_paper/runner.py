@@ -20,9 +20,10 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from math import ceil
-from multiprocessing import active_children, get_context
+from math import ceil, isfinite
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -30,6 +31,7 @@ import torch
 from g2n2.atomic_files import replace_file, sole_writer
 from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
+from g2n2.training.processes import find_device
 from g2n2.training.run_folder import provenance
 
 from .record import EARLIER, QUESTIONS, CellRecord, record_path
@@ -56,18 +58,14 @@ class Job:
     share: tuple[int, int] = (0, 1)
 
     def torch_device(self) -> torch.device:
-        default = "cuda" if torch.cuda.is_available() else "cpu"
-        return torch.device(default if self.device == "auto" else self.device)
+        return find_device(self.device)
 
     def kept(self, name: str, compute: Callable[..., Content], *arguments: Any) -> Content:
         """The content of a JSON file of this cell; computed and written if it does not exist."""
         path = self.work / f"{name}.json"
         if not path.exists():
             replace_file(path, json.dumps(compute(*arguments)).encode())
-        try:
-            content: Content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise DataError(f"{path} is damaged ({error}); delete it to compute it again") from None
+        content: Content = _read(path)
         return content
 
     def kept_parts(
@@ -111,19 +109,19 @@ class Cell:
     # everything the numbers depend on: a cell whose record has other settings is run again
     settings: Mapping[str, Any]
     seed: int = 0
+    # what settings were before records had them. A training run's have the defaults of `RunConfig`
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     timed: bool = False  # it measures time, so nothing may run beside it
     parts: int = 1  # how many parts its `run` gives to `kept_parts`, if it does
     # those of a record that has fewer, by name: they are not computed again
     parts_of: Callable[[CellRecord], Mapping[str, Any]] = lambda _: {}
 
     def matches(self, record: CellRecord) -> bool:
-        """Whether a record has this cell's settings.
-
-        A setting of a training run that did not exist at the time had its default value.
-        """
-        settings = json.loads(json.dumps(self.settings))
+        """Whether a record has this cell's settings; one it does not have had its default."""
+        settings, defaults = json.loads(json.dumps([dict(self.settings), dict(self.defaults)]))
         recorded = _with_defaults({k: _with_defaults(v) for k, v in record.config.items()})
-        return all(recorded.get(name, value) == value for name, value in settings.items())
+        recorded = {**defaults, **recorded}
+        return all(name in recorded and recorded[name] == settings[name] for name in settings)
 
     def record(self, results: Path) -> CellRecord | None:
         """The record of this cell with its present settings, if there is one; it may be partial."""
@@ -261,6 +259,14 @@ def shares_of(parts: int, cells: int, jobs: int) -> int:
 def _start_worker(threads: int) -> None:
     os.setsid()  # Ctrl-C of a terminal goes to the parent alone, which passes it on once
     torch.set_num_threads(threads)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that is killed cannot tell its workers, and the next call would run beside them."""
+    if parent := parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def run_by_name(question: str, name: str, seed: int, job: Job) -> tuple[State, str]:
@@ -274,8 +280,10 @@ def run_share(cell: Cell, job: Job) -> tuple[State, str]:
     """Compute some parts of a cell; what fails is told by `run_cell`, at the end."""
     folder, name = cell.folder(job.work), ATTEMPTS.replace(".", f"-{job.share[0]}.")
     with suppress(Exception), _attempt(folder, job, name), suppress(ShareEndsError):
-        _unpack(cell, job, folder)
-        cell.run(replace(job, work=folder))
+        record = cell.record(job.results)
+        if not cell.is_whole(record):
+            _unpack(cell, record, folder)
+            cell.run(replace(job, work=folder))
     return "shared", ""
 
 
@@ -284,34 +292,38 @@ def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
     folder = cell.folder(job.work)
     try:
         with sole_writer(folder, "wait for it or choose another --work"):
-            earlier = _unpack(cell, job, folder)
+            record = cell.record(job.results)
+            if record and cell.is_whole(record):  # by another call, since this one began
+                return "kept", f"{record.done} {record.unit}"
+            earlier = _unpack(cell, record, folder)
             with _attempt(folder, job) as attempts:
                 measured = cell.run(replace(job, work=folder))
             for path in sorted(folder.glob(ATTEMPTS.replace(".", "-*."))):
-                earlier += json.loads(path.read_text("utf-8"))
+                earlier += _read(path)
             _record(cell, measured, earlier + attempts).write(job.results)
     except G2N2Error as error:
         return "failed", str(error)
     except Exception as error:  # one faulty cell must not stop the others
+        reason = f"{type(error).__name__}: {error}"
         log = folder.with_name(f"{folder.name}.error.txt")
-        log.write_text(traceback.format_exc(), encoding="utf-8")
-        return "failed", f"{type(error).__name__}: {error}; see {log}"
+        with suppress(OSError):  # a full disk
+            log.write_text(traceback.format_exc(), encoding="utf-8")
+            reason += f"; see {log}"
+        return "failed", reason
     return "done", f"{measured.done} {measured.unit}"
 
 
-def _unpack(cell: Cell, job: Job, folder: Path) -> list[dict[str, Any]]:
+def _unpack(cell: Cell, record: CellRecord | None, folder: Path) -> list[dict[str, Any]]:
     """Put the parts of a partial record among those of the folder; returns its attempts."""
-    record = cell.record(job.results)
-    if record is None or cell.is_whole(record):
+    if record is None:
         return []
-    folder.mkdir(parents=True, exist_ok=True)
     for name, content in cell.parts_of(record).items():
         path = folder / f"{name}.json"
         if not path.exists():
             replace_file(path, json.dumps(content).encode())
-    before = [*record.provenance.get(EARLIER, ()), record.provenance]
-    return [{**where, "seconds": 0.0} for where in before[:-1]] + [
-        {**before[-1], "seconds": record.seconds}
+    before = record.provenance.get(EARLIER, ())
+    return [{**where, "seconds": 0.0} for where in before] + [
+        {**record.provenance, "seconds": record.seconds}
     ]
 
 
@@ -320,16 +332,25 @@ def _attempt(folder: Path, job: Job, name: str = ATTEMPTS) -> Iterator[list[dict
     """Keep provenance and wall time of every attempt, those that were stopped included."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    attempts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    attempts: list[dict[str, Any]] = _read(path) if path.exists() else []
     sources = {"paper source": _source_digest(), "seconds": 0.0}
     attempts.append(provenance(job.torch_device()) | sources)
     start = time.monotonic()
+    replace_file(path, json.dumps(attempts).encode())
     try:
-        replace_file(path, json.dumps(attempts).encode())
         yield attempts
     finally:
         attempts[-1]["seconds"] = round(time.monotonic() - start, 3)
-        replace_file(path, json.dumps(attempts).encode())
+        with suppress(OSError):  # a full disk; what else is raised is what counts
+            replace_file(path, json.dumps(attempts).encode())
+
+
+def _read(path: Path) -> Any:
+    """The content of a file of unfinished work."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}); delete it to compute it again") from None
 
 
 def _source_digest() -> str:
@@ -342,6 +363,9 @@ def _source_digest() -> str:
 
 
 def _record(cell: Cell, measured: Measurement, attempts: list[dict[str, Any]]) -> CellRecord:
+    for name, value in measured.metrics.items():
+        if value is not None and not isfinite(value):
+            raise DataError(f"its {name} is {value}, so there is no record of it")
     seconds = round(sum(attempt.pop("seconds") for attempt in attempts), 3)
     *before, last = ({name: a.get(name) for name in ORIGIN} for a in attempts)
     others = [origin for i, origin in enumerate(before) if origin not in (last, *before[:i])]

@@ -19,7 +19,7 @@ from g2n2_paper.q2 import (
     single,
     spread_of_predictions,
 )
-from g2n2_paper.record import CellRecord, record_path
+from g2n2_paper.record import CellRecord
 from g2n2_paper.runner import Job
 from g2n2_paper.runs import epoch_seconds, training_cell
 
@@ -100,16 +100,20 @@ def test_equal_time_gives_a_slower_network_fewer_epochs(tmp_path):
     assert epochs_in_equal_time(50, 1.25) == 40
     assert epochs_in_equal_time(60, 0.95) == 63
     assert epochs_in_equal_time(1, 7.0) == 1
-    job = Job(tmp_path, tmp_path / "results")
-    with pytest.raises(DataError, match="g2n2-paper q2 --only speed/single/distance"):
-        equal_time_epochs(config(single("r2")), job, "speed/single/distance")
-    path = record_path(job.results, "q2", "speed/single/distance", 0)
+    job, speed = Job(tmp_path, tmp_path / "results"), q2.speed_cell(single("r2"), smoke=False)
     metrics = {"PPGN / G2N2": 1.5}
-    CellRecord("q2", "speed/single/distance", 0, 2, "networks", metrics, {}, {}, {}, 1.0).write(
-        job.results
-    )
-    assert path.is_file()
-    assert equal_time_epochs(config(single("r2")), job, "speed/single/distance") == 40
+
+    def time_with(settings):
+        given = "q2", "speed/single/distance", 0, 2, "networks", metrics, settings, {}, {}, 1.0
+        CellRecord(*given).write(job.results)
+
+    with pytest.raises(DataError, match="g2n2-paper q2 --only speed/single/distance"):
+        equal_time_epochs(config(single("r2")), job, speed)
+    time_with({**speed.settings, "PPGN": {**speed.settings["PPGN"], "width": 7}})
+    with pytest.raises(DataError, match="g2n2-paper q2 --only speed/single/distance"):
+        equal_time_epochs(config(single("r2")), job, speed)
+    time_with(speed.settings)
+    assert equal_time_epochs(config(single("r2")), job, speed) == 40
 
 
 def test_epochs_decided_at_the_start_stay_decided(tmp_path, monkeypatch):

@@ -1,11 +1,13 @@
 """The runner: what it runs, what it keeps, and what a failure or a stop leaves behind."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,6 +79,66 @@ def test_other_settings_are_run_again_in_a_folder_of_their_own(job):
     assert states(run_cells([wider], job)) == ["done"]
     assert folders[0] != cell().folder(job.work)
     assert states(run_cells([cell()], job)) == ["done"], "the record is of the wider one now"
+
+
+def test_a_setting_that_a_record_does_not_have_had_its_default(job):
+    run_cells([cell()], job)
+    more = {"width": 8, "rate": 0.5}
+    assert states(run_cells([Cell("q1", "a", cell().run, more)], job)) == ["done"]
+    run_cells([cell("old")], job)
+    record = CellRecord.read(job.results / "q1" / "old.s0.json")
+    same = Cell("q1", "old", cell().run, more, defaults={"rate": 0.5, "depth": 3})
+    assert same.matches(record)
+    assert not replace(same, defaults={"rate": 0.1}).matches(record)
+
+
+def test_a_cell_that_another_call_has_ended_meanwhile_is_not_run_again(job):
+    def run(own):
+        other = replace(job, work=job.work / "other")  # a call that began at the same time
+        run_cells([cell("b", lambda _: measured(7.0))], other)
+        return measured()
+
+    outcomes = run_cells([cell(run=run), cell("b", lambda _: measured(8.0))], job)
+    assert states(outcomes) == ["done", "kept"]
+    assert CellRecord.read(job.results / "q1" / "b.s0.json").metrics == {"value": 7.0}
+
+
+def no_space(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_fails_cells_one_by_one(job, monkeypatch):
+    """Neither the log nor the attempts can be written then."""
+
+    def run(own):
+        monkeypatch.setattr(Path, "write_text", no_space)
+        monkeypatch.setattr(runner, "replace_file", no_space)
+        no_space()
+
+    outcomes = run_cells([cell(run=run), cell("b")], job)
+    assert states(outcomes) == ["failed", "failed"]
+    assert all("No space left" in outcome.reason for outcome in outcomes)
+    assert not any("see" in outcome.reason for outcome in outcomes)
+
+
+def test_ctrl_c_on_a_full_disk_still_stops(job, monkeypatch):
+    def run(own):
+        monkeypatch.setattr(runner, "replace_file", no_space)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([cell(run=run)], job)
+
+
+def test_a_damaged_file_of_attempts_and_a_number_that_is_none_are_named(job):
+    run_cells([cell(run=lambda _: measured(float("nan")))], job)
+    (outcome,) = run_cells([cell(run=lambda _: measured(float("nan")))], job)
+    assert outcome.reason == "its value is nan, so there is no record of it"
+    path = cell().folder(job.work) / ATTEMPTS
+    path.write_text("[{")
+    (outcome,) = run_cells([cell()], job)
+    assert outcome.reason.startswith(f"{path} is damaged")
+    assert "delete it" in outcome.reason
 
 
 def test_one_faulty_cell_does_not_stop_the_others(job):
@@ -263,6 +325,43 @@ def test_processes_share_the_parts_of_a_cell(job):
     shared, single = (brec[0].record(each.results) for each in (small, alone))
     assert shared.metrics == single.metrics
     assert shared.seconds > 0
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    """Killed, it cannot tell them."""
+    program = f"""
+import os, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from g2n2_paper.runner import _start_worker
+
+def work():
+    Path({str(tmp_path / "worker")!r}).write_text(str(os.getpid()))
+    time.sleep(60)
+
+if __name__ == "__main__":
+    ProcessPoolExecutor(1, get_context("spawn"), _start_worker, (1,)).submit(work)
+    time.sleep(60)
+"""
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    parent = subprocess.Popen([sys.executable, str(path)])
+    written = tmp_path / "worker"
+    deadline = time.monotonic() + 60
+    while not (written.exists() and written.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    worker = int(written.read_text())
+    parent.kill()
+    parent.wait()
+    state = Path(f"/proc/{worker}/stat")
+    try:
+        while time.monotonic() < deadline and state.exists() and ") Z" not in state.read_text():
+            time.sleep(0.05)
+        assert time.monotonic() < deadline
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
 
 
 @pytest.mark.slow

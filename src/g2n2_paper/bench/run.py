@@ -53,20 +53,22 @@ class DiffersError(Exception):
 
 def read_results(folder: Path) -> list[Row]:
     """All kept results, by file: one for each group and machine."""
-    rows: list[Row] = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            rows += json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, TypeError) as error:
-            raise DataError(f"{path} is damaged ({error}); delete it and measure again") from None
-    return rows
+    return [row for path in sorted(folder.glob("*.json")) for row in read_rows(path)]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The results of one group on one machine."""
+    try:
+        return [*json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"{path} is damaged ({error}); delete it and measure again") from None
 
 
 def keep_result(folder: Path, row: Row) -> Path:
     """Write a result beside those of other cases; it replaces an older one of its case."""
     device = re.sub(r"[^a-z0-9]+", "-", str(row["made_with"]["device"]).lower()).strip("-")
     path = folder / f"{row['group']}.{device}.json"
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    kept = read_rows(path) if path.is_file() else []
     rows = {old["case"]: old for old in kept} | {row["case"]: row}
     text = json.dumps(list(rows.values()), indent=1, ensure_ascii=False)
     folder.mkdir(parents=True, exist_ok=True)
