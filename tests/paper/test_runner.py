@@ -327,6 +327,7 @@ def test_processes_share_the_parts_of_a_cell(job):
     assert shared.seconds > 0
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_process_that_started_them(tmp_path):
     """Killed, it cannot tell them."""
     program = f"""
