@@ -86,6 +86,20 @@ def test_options_of_another_kind_are_refused(option: str, value: Any, expected: 
         small(**{option: value})
 
 
+@pytest.mark.parametrize("rules", ["V_r → 1ᵀ | V_rA ; S → V_r1", "S → 1ᵀA1 | SS"])
+def test_node_features_need_columns_or_matrices(rules: str) -> None:
+    with pytest.raises(LoweringError, match="2 node features have nowhere to go; leave them out"):
+        small(rules, node_features=2)
+
+
+def test_each_side_of_a_mark_takes_the_features_it_can_hold() -> None:
+    """The graphs have rows alone, their copies columns."""
+    rules = "V_r → 1ᵀ | V_rA | Σv. V_r′ ; V_c′ → v | AV_c′ ; V_r′ → V_r | V_c′ᵀ ; S → V_r1"
+    model, path = small(rules, node_features=1), nx.path_graph(3)
+    ends, middle = (GraphBatch.of([path], nodes=[x]) for x in ([[1], [0], [1]], [[0], [1], [0]]))
+    assert model(ends) != model(middle)
+
+
 def test_features_that_are_no_numbers() -> None:
     with pytest.raises(DataError, match="node features of graph 1 are no numbers"):
         GraphBatch.of(["Bw", "Bw"], [np.zeros((3, 1)), ["C", "O", "N"]])

@@ -199,3 +199,17 @@ def test_fresh_networks_differ_on_graphs_as_much_with_marks_as_without(grammar: 
     assert 0.5 < spread[grammar] / spread["r-G_L3"] < 4
     assert added
     assert all(0.5 < ratio < 2 for ratio in added), added
+
+
+@pytest.mark.parametrize("backend", ["reference", "packed"])
+def test_sentences_name_their_mark(backend: str) -> None:
+    """vᵀA²v is the degree of v, and vᵀV′ what V′ → v makes of the mark: its weight."""
+    options = {"width": 1, "layers": 1, "preset": "paper", "readout": "grammar"}
+    rules = "V′ → v ; S → Σv. vᵀA²v | Σv. vᵀV′"
+    model = network(rules, functions="free", backend=backend, **options)
+    assert model.marks is not None
+    read: list[torch.Tensor] = []
+    model.marks.mixer[0].register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    model(batch_of(nx.star_graph(3)))
+    (weight,) = (x.item() for name, x in model.named_parameters() if name.startswith("layers"))
+    assert read[0].tolist() == [[3, weight], *[[1, weight]] * 3]

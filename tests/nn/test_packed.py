@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,7 @@ from g2n2.language.sorts import M
 from g2n2.nn import GrammarGNN
 from g2n2.nn import packed as nn_packed
 from g2n2.nn.packed import OUTPUT_ROWS, unpacked
+from g2n2.nn.packed_layer import SPARSE
 from g2n2.nn.supports import SpectralSupports
 from g2n2.ops import packed, packed_mlp
 from g2n2.ops.packing import Packing
@@ -253,3 +255,14 @@ def test_the_four_rules_have_ops_of_their_own():
     assert kinds == {"selected product", "hadamard", "diagonal", "column"}
     light = network(UNMARKED["GNNML1"], "modern", "graph").packed.layers[0]
     assert "adjacency" in {rule.kind for rules in light.rules.values() for rule in rules}
+
+
+def test_entries_of_a_that_are_0_have_gradients():
+    """Products with a sparse A skip them, where nobody asks."""
+    model = network(Grammar.parse("V → AV | 1"), "modern", "graph")
+    data = GraphBatch.of([nx.path_graph(9), nx.cycle_graph(9)], [torch.ones(9, 3)] * 2)
+    adjacency, *rest = model.checked(data.to(torch.float64))
+    assert (adjacency != 0).double().mean() < SPARSE
+    assert torch.autograd.gradcheck(
+        lambda a: model.network(a, *rest), adjacency.requires_grad_(), fast_mode=True
+    )

@@ -37,7 +37,10 @@ REDUCED = (
     "V → Σv. V′ ; M → Σv. M′ | Σv. V′V′ᵀ ; V′ → M′V′ | v | V ; "
     "M′ → M′⊙M′ | M′M′ | diag(V′) | A | M ; S → 1ᵀV"
 )
-SENTENCES = "V → AV | 1 | Σv. V′ ; V′ → AV′ | v | diag(v)V ; S → Σv. V′ᵀV′ | 1ᵀV | Σv. 1ᵀV"
+SENTENCES = (
+    "V → AV | 1 | Σv. V′ ; V′ → AV′ | v | diag(v)V ; "
+    "S → Σv. V′ᵀV′ | 1ᵀV | Σv. 1ᵀV | Σv. vᵀV′ | Σv. vᵀA³v"
+)
 """Sums of scalars are read out beside words from outside, and a rule names the mark."""
 L1_FULL = "V → diag(V)V | AV | 1 | Σv. V′ ; V′ → diag(V′)V′ | AV′ | v | V ; S → 1ᵀV"
 GRAMMARS: dict[str, Grammar] = {

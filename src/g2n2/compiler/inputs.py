@@ -112,15 +112,16 @@ def plan_scoped_inputs(
     A rule V′ → V lets V′ start with the terminals of V too.
     """
     scopes = [[r.plain for r in grammar.rules if r.head.scope == scope] for scope in (0, 1)]
-    nowhere = not any(rule.head == M for rules in scopes for rule in rules)
 
     def planned(rules: Sequence[Rule], marks: tuple[str, ...] = ()) -> InputPlan:
-        here = nowhere or any(rule.head == M for rule in rules)
         words = replace(grammar, rules=tuple(dict.fromkeys(rules)), readout=grammar.sentence_rules)
-        edges = edge_features if here else 0
-        return plan_inputs(
-            words, preset, node_features, edges, directed and here, only_words, marks
+        pairs, nodes = (
+            any(rule.head in sorts for rule in rules)
+            or not any(rule.head in sorts for each in scopes for rule in each)
+            for sorts in ({M}, {M, V})
         )
+        given = node_features if nodes else 0, edge_features if pairs else 0, directed and pairs
+        return plan_inputs(words, preset, *given, only_words, marks)
 
     outside = planned(scopes[0])
     lifts = {rule.head.plain for rule in grammar.rules if isinstance(rule.body, Hole)}
@@ -139,6 +140,7 @@ def plan_scoped_inputs(
         row=tuple(dict.fromkeys(outside.row + inside.row)),
         scalar=tuple(dict.fromkeys(outside.scalar + inside.scalar)),
         terms=tuple((terms | dict(inside.terms)).items()),
+        node_features=node_features,
         edge_features=edge_features,
         directed_safe=outside.directed_safe or inside.directed_safe,
     )
@@ -161,6 +163,11 @@ def plan_inputs(
         raise LoweringError(
             f"{name} has no matrix variable, so the {edge_features} edge features have nowhere to "
             "go; leave them out (edge_features=0) or choose a grammar with M, such as r-G_L3"
+        )
+    if not {M, V} & heads and node_features:
+        raise LoweringError(
+            f"{name} has neither columns nor matrices, so the {node_features} node features have "
+            "nowhere to go; leave them out (node_features=0) or choose a grammar with V_c"
         )
     if M not in heads and directed:
         raise LoweringError(

@@ -301,11 +301,19 @@ class GrammarGNN(nn.Module):
         self, adjacency: Tensor, columns: Tensor, mask: Tensor, shared: Memories
     ) -> Tensor:
         """`[C, P]` what is read out of marked copies, given the columns of their marks."""
-        constants = self.constants(adjacency, mask)
+        constants = self._constants_of_copies(adjacency, mask, columns)
         first = self._first_of_copies(columns, shared, constants)
         memories = self._through(self.embeddings, self.layers, first, constants, mask)
         with without_autocast(mask.device.type):
             return self.readout.features(memories, mask, constants)
+
+    def _constants_of_copies(
+        self, adjacency: Tensor, mask: Tensor, columns: Tensor
+    ) -> LazyConstants:
+        """What a rule may name on marked copies: the marks too."""
+        assert self.plan.marks is not None, "whose copies they are"
+        marks = dict(zip(self.plan.marks.names, torch.split(columns, 1, dim=-1), strict=True))
+        return self.constants(adjacency, mask).beside(marks)
 
     def _first_of_copies(self, columns: Tensor, shared: Memories, constants: Constants) -> Memories:
         """What the memories of marked copies start with, given what the copies of a graph share."""
@@ -332,9 +340,7 @@ class GrammarGNN(nn.Module):
         graphs = PaddedGraphs(self._read_copies, adjacency, nodes, edges, mask, inside)
         chosen = graphs.choose(plan.marks.chosen, self.training)
         marked = graphs.copies(chosen)
-        named = self.constants(marked.adjacency, marked.mask).beside(
-            dict(zip(plan.marks.names, torch.split(marked.columns, 1, dim=-1), strict=True))
-        )
+        named = self._constants_of_copies(marked.adjacency, marked.mask, marked.columns)
         copies = PaddedCopies(chosen, (constants, named))
         starts = (
             part_of(first, whole, scoped.outside),

@@ -86,8 +86,11 @@ class PackedGraphs:
 
     @cached_property
     def sparse(self) -> Tensor | None:
-        """A of all graphs as one sparse `[Q, Q]`, where it is dense and most entries are 0."""
-        if self.adjacency is None or self.packing.padded:
+        """A of all graphs as one sparse `[Q, Q]`, where it is dense and most entries are 0.
+
+        None where gradients of A are asked for: entries that are 0 have some too.
+        """
+        if self.adjacency is None or self.packing.padded or self.adjacency.requires_grad:
             return None
         entries = self.adjacency[:, 0]
         rows = entries.nonzero()[:, 0]

@@ -58,8 +58,10 @@ class PackedCrossing:
                 select = cast(Select, crossing.selectors[number])
                 rows = selected(rows, [select])[id(select)]
             operands.append(rows if scope else copies.lifting.rows(rows, letter))
-        value, inner = operands[0], copies.graphs[1]
-        if self.rule is not None:
+        inner = copies.graphs[1]
+        if self.rule is None:
+            value = operands[0]
+        else:
             value = part_rows(self.rule.part(operands, inner), inner.packing)
         if not crossing.sums:
             return value
