@@ -331,7 +331,7 @@ def test_pyg_data_keeps_weights_directions_and_isolated_nodes() -> None:
     assert np.array_equal(adjacency(data.Data(x=torch.zeros(2, 1))), np.zeros((2, 2)))
     one = data.Data(edge_index=index, num_nodes=3)
     for bad, words in (
-        (data.Batch.from_data_list([one, one]), "holds 2 graphs, expected one"),
+        (data.Batch.from_data_list([one, one]), "is a batch of 2 graphs, expected one"),
         (data.Data(edge_index=index, num_nodes=1), "names nodes 0 to 1"),
         (data.Data(edge_index=index.T, num_nodes=3), r"shape \[3, 2\]"),
         (data.Data(edge_index=index.float(), num_nodes=3), "dtype float64, expected whole numbers"),

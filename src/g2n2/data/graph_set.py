@@ -359,7 +359,7 @@ def assemble(
 ) -> GraphSet:
     """Join records, at least one, into a checked GraphSet; the other arguments as `graph_set`."""
     if not records:
-        raise DataError(f"{fields['name']} holds no graph")
+        raise DataError("the list holds no graph; expected PyG Data, networkx graphs or text")
     sizes = np.array([record.size for record in records], dtype=np.int64)
     edge_counts = np.array([record.edges.shape[1] for record in records], dtype=np.int64)
     names = tuple(map(str, range(len(records)))) if ids is None else ids
@@ -394,10 +394,6 @@ def _stacked(
     first = ""
     for values, rows, name in zip(blocks, counts.tolist(), ids, strict=True):
         block = np.zeros((rows, 0), np.float32) if values is None else values
-        if len(block) != rows:
-            raise DataError(
-                f"graph {name!r}: {len(block)} rows of {what} features, expected {rows}"
-            )
         if rows and stacked and block.shape[1] != stacked[0].shape[1]:
             raise DataError(
                 f"graph {name!r} has {block.shape[1]} {what} features and graph {first!r} has "
@@ -425,6 +421,12 @@ def plain_graphs(
     return graph_set(
         sizes, counts, np.concatenate(edges, axis=1), node_features, name=name, **fields
     )
+
+
+def as_float32(values: NDArray[Any]) -> Floats:
+    """Features in float32; what is beyond it becomes infinite, which `GraphSet.check` names."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
 
 
 def one_hot(values: NDArray[Any], width: int) -> Floats:

@@ -219,8 +219,6 @@ def _read_list(source: Iterable[Any], options: Options) -> GraphSet:
     if not (single or isinstance(source, Iterable)):
         raise DataError(f"got {type(source).__name__}; expected a path or a list of graphs")
     items: list[Any] = [source] if single else list(source)
-    if not items:
-        raise DataError("the list holds no graph; expected PyG Data, networkx graphs or text")
     if all(is_networkx(item) for item in items):
         return read_networkx(items, options)
     if all(is_pyg(item) for item in items):

@@ -106,7 +106,7 @@ def adjacency(graph: GraphLike) -> Adjacency:
         raise DataError(
             f"{rows[0]!r} is an edge, and a row of a matrix is a list of numbers; {_EDGES_MOVE}"
         )
-    return _checked(_dense(graph))
+    return _checked(to_numpy(graph))
 
 
 def _of_networkx(nx: Any, graph: Any) -> Adjacency:
@@ -137,16 +137,11 @@ def _of_pyg(data: Any) -> Adjacency:
     nodes = int(data.num_nodes or 0)
     if not nodes:
         raise _no_nodes("the PyG data")
-    owner = getattr(data, "batch", None)
-    if owner is not None and len(owner) and int(owner.max()) > 0:
-        raise DataError(
-            f"the PyG batch holds {int(owner.max()) + 1} graphs, expected one: take it apart with "
-            "batch.to_data_list()"
-        )
-    ends = np.asarray(_dense(pyg_edges(data, np.zeros((2, 0), dtype=np.int64))))
+    refuse_batch(data, "the PyG data")
+    ends = np.asarray(to_numpy(pyg_edges(data, np.zeros((2, 0), dtype=np.int64))))
     check_edge_index(ends, nodes, "the PyG data")
     weights = getattr(data, "edge_weight", None)
-    entries = np.ones(ends.shape[1]) if weights is None else np.asarray(_dense(weights)).ravel()
+    entries = np.ones(ends.shape[1]) if weights is None else np.asarray(to_numpy(weights)).ravel()
     if len(entries) != ends.shape[1]:
         raise DataError(
             f"edge_weight has {len(entries)} entries, edge_index has {ends.shape[1]} columns"
@@ -154,6 +149,16 @@ def _of_pyg(data: Any) -> Adjacency:
     matrix = np.zeros((nodes, nodes))
     np.add.at(matrix, (ends[0].astype(np.int64), ends[1].astype(np.int64)), entries)
     return _checked(matrix)
+
+
+def refuse_batch(data: Any, what: str) -> None:
+    """Refuse a PyG `Batch` of several graphs where one is read."""
+    owner = getattr(data, "batch", None)
+    if owner is not None and len(owner) and int(owner.max()) > 0:
+        raise DataError(
+            f"{what} is a batch of {int(owner.max()) + 1} graphs, expected one: take it apart with "
+            "batch.to_data_list()"
+        )
 
 
 def pyg_edges(data: Any, none: Any) -> Any:
@@ -182,7 +187,7 @@ def check_edge_index(edge_index: Any, nodes: int, what: str) -> None:
         )
 
 
-def _dense(values: Any) -> Any:
+def to_numpy(values: Any) -> Any:
     """Sparse matrices and torch tensors as what numpy reads; anything else as it is."""
     if hasattr(values, "detach"):
         tensor = values.detach()

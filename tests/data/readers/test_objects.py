@@ -113,3 +113,25 @@ def test_any_object_of_pygs_form_is_read_without_pyg() -> None:
     graphs = read_graphs([item])
     assert graphs.adjacency(0).tolist() == [[0, 1], [0, 0]]
     assert graphs.targets.tolist() == [[1.5]]
+
+
+def test_tensors_numpy_does_not_know_are_read() -> None:
+    torch = pytest.importorskip("torch")
+    ends = torch.tensor([[0], [1]])
+    half = SimpleNamespace(num_nodes=2, edge_index=ends, x=torch.eye(2, dtype=torch.bfloat16))
+    sparse = SimpleNamespace(num_nodes=2, edge_index=ends, x=torch.eye(2).to_sparse())
+    assert read_graphs([half, sparse]).node_features.tolist() == [[1, 0], [0, 1]] * 2
+
+
+def test_what_is_not_read_is_named() -> None:
+    item = SimpleNamespace(num_nodes=2, edge_index=np.array([[0], [1]]), z=np.ones(2), none=None)
+    assert "Attributes not used: z." in read_graphs([item]).notes
+    flat = SimpleNamespace(num_nodes=2, edge_index=np.array([[0], [1]]), pos=np.ones((2, 2)))
+    assert "Attributes not used: pos (expected [n, 3])." in read_graphs([flat]).notes
+    data = make(3, 1.5, train_mask=[True] * 3)
+    assert "Attributes not used: train_mask." in read_graphs([data]).notes
+    graph = nx.path_graph(2, create_using=nx.Graph)
+    graph.graph.update(y=1, mass=2)
+    nx.set_node_attributes(graph, 5, "y")
+    assert "Attributes not used: mass, y." in read_graphs([graph]).notes
+    assert read_graphs([graph]).targets.tolist() == [[1]]

@@ -1,18 +1,20 @@
 """Graphs held in memory: PyG `Data`, networkx graphs, and anything that is an adjacency matrix.
 
-PyG: `x`, `edge_index`, `edge_attr`, `edge_weight`, `pos` and `y`. A `y` with one row per node of
-every graph belongs to nodes, one with one row per edge to edges; PyG's own graph-level targets are
-`[1, T]`. Any object with those attributes is read; PyG itself is not imported.
+PyG: `x`, `edge_index`, `edge_attr`, `edge_weight`, `pos`, `y` and `id`. A `y` with one row per node
+of every graph belongs to nodes, one with one row per edge to edges; PyG's own graph-level targets
+are `[1, T]`. Any object with those attributes is read; PyG itself is not imported.
 
 networkx: node attribute `x`, edge attributes `weight` and `e`; the target is `y` of the graph
 (`graph.graph["y"]`), of every node, or of every edge, whichever exists. The id is
 `graph.graph["id"]` or the graph's name. An undirected edge is entered both ways.
+
+Other attributes are named in a note.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -22,18 +24,21 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...graphs import adjacency, refuse_multigraph
-from ...graphs.conversion import check_edge_index
-from ..graph_set import Floats, GraphRecord, GraphSet, Level, assemble
+from ...graphs.conversion import check_edge_index, refuse_batch, to_numpy
+from ..graph_set import GraphRecord, GraphSet, Level, as_float32, assemble
 from . import Options
 from .labels import targets_of_array
+from .tables import shortened
 
 Array = NDArray[Any]
+_PYG_FIELDS = frozenset(
+    ("x", "edge_index", "edge_attr", "edge_weight", "pos", "y", "id", "num_nodes", "batch", "ptr")
+)
+_OF_GRAPHML = {"node_default", "edge_default"}
 
 
 def read_matrices(items: Sequence[Any], options: Options) -> GraphSet:
     """Read a list of graphs without features: whatever `g2n2.graphs.adjacency` takes."""
-    if not items:
-        raise DataError("the list holds no graph; expected at least one")
     records: list[GraphRecord] = []
     for number, item in enumerate(items):
         try:
@@ -57,123 +62,133 @@ def is_pyg(item: object) -> bool:
     return hasattr(item, "edge_index") and hasattr(item, "num_nodes")
 
 
-def read_pyg(items: Iterable[Any], options: Options) -> GraphSet:
-    """Read a list of `Data` or a PyG dataset."""
-    data = list(items)
+def read_pyg(
+    data: Sequence[Any], options: Options, unused: Collection[str] | None = None
+) -> GraphSet:
+    """Read a list of `Data` or a PyG dataset; `unused` attributes are found where not given."""
     records = [_record(item, f"graph {number}") for number, item in enumerate(data)]
     ids = [str(getattr(item, "id", None) or number) for number, item in enumerate(data)]
-    targets: dict[str, Any] = {}
-    ys = [_array(getattr(item, "y", None)) for item in data]
+    ys = [_numbers(getattr(i, "y", None), f"graph {number}: y") for number, i in enumerate(data)]
+    targets: dict[str, Any] = {"notes": []}
     if any(y is not None for y in ys) and options.target != ():
-        level = options.level or _level(ys, records)
         whole = all(y is None or y.dtype.kind in "biu" for y in ys)
-        block = _target_block(ys, records, level)
+        level, block = _targets(ys, records, options.level)
         targets = {"level": level, **targets_of_array(block, options, whole=whole)}
+    if unused is None:
+        unused = set().union(*map(_fields, data)) - _PYG_FIELDS
+    pairs = zip(records, data, strict=True)
+    if any(r.positions is None and getattr(i, "pos", None) is not None for r, i in pairs):
+        unused = {*unused, "pos (expected [n, 3])"}
+    if unused:
+        targets["notes"].append(f"Attributes not used: {shortened(sorted(unused))}.")
     name = options.name or "graphs"
     return assemble(records, name=name, ids=ids, source={"format": "pyg"}, **targets)
 
 
+def _fields(item: Any) -> set[str]:
+    """The attributes of PyG data that hold something."""
+    names = item.keys() if callable(getattr(item, "keys", None)) else vars(item)
+    return {name for name in names if getattr(item, name) is not None}
+
+
 def _record(item: Any, where: str) -> GraphRecord:
-    if not is_pyg(item) or item.edge_index is None:
+    if item.edge_index is None:
         raise DataError(
             f"{where} is {type(item).__name__} without an edge_index; expected a PyG Data with one "
             "(HeteroData: to_homogeneous(); adj_t: keep edge_index too)"
         )
-    edges = np.asarray(_array(item.edge_index))
-    features, edge_features = (
-        _columns(getattr(item, name, None), f"{where}: {name}") for name in ("x", "edge_attr")
-    )
-    weights, positions = (_array(getattr(item, name, None)) for name in ("edge_weight", "pos"))
-    if positions is not None and (positions.ndim != 2 or positions.shape[1] != 3):
-        positions = None
-    # From x if there is one: PyG warns when it must count the ends of edges.
-    size = int(item.num_nodes if features is None else len(features))
-    check_edge_index(edges, size, where)
-    return GraphRecord(
-        size=size,
-        edges=edges.astype(np.int64),
-        node_features=features,
-        edge_features=edge_features,
-        weights=None if weights is None else weights.reshape(-1).astype(np.float32),
-        positions=None if positions is None else positions.astype(np.float32),
-    )
+    refuse_batch(item, where)
+    nodes = int(item.num_nodes or 0)
+    ends = _numbers(item.edge_index, f"{where}: edge_index")
+    assert ends is not None
+    check_edge_index(ends, nodes, where)
 
-
-def _array(value: Any) -> Array | None:
-    """A tensor, array or number as an array."""
-    if value is None:
-        return None
-    return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-
-
-def _columns(value: Any, where: str) -> Floats | None:
-    values = _array(value)
-    if values is None:
-        return None
-    if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
-        raise DataError(f"{where} is {values.dtype} {list(values.shape)}, expected numbers [n, F]")
-    return values.reshape(len(values), -1 if values.size else 1).astype(np.float32)
-
-
-def _rows(record: GraphRecord, level: Level) -> int:
-    rows: dict[Level, int] = {"graph": 1, "node": record.size, "edge": record.edges.shape[1]}
-    return rows[level]
-
-
-def _level(ys: Sequence[Array | None], records: Sequence[GraphRecord]) -> Level:
-    """Graphs if each y is one row; nodes or edges if every y has as many rows as there are."""
-    present = [(y, record) for y, record in zip(ys, records, strict=True) if y is not None]
-    levels: tuple[Level, ...] = ("graph", "node", "edge")
-    for level in levels:
-        single = level == "graph"
-        if all(len(y) == _rows(r, level) if y.ndim else single for y, r in present):
-            return level
-    return "graph"
-
-
-def _target_block(
-    ys: Sequence[Array | None], records: Sequence[GraphRecord], level: Level
-) -> NDArray[np.float64]:
-    """Targets `[rows, T]`, NaN for every row of a graph without `y`."""
-    rows = [_rows(record, level) for record in records]
-    blocks: list[NDArray[np.float64] | None] = []
-    for index, (y, count) in enumerate(zip(ys, rows, strict=True)):
-        if y is not None and (y.dtype.kind not in "biuf" or y.size % max(count, 1)):
+    def field(name: str, rows: int, per: str) -> Array | None:
+        """`[rows, F]` of an attribute."""
+        values = _numbers(getattr(item, name, None), f"{where}: {name}")
+        if values is None:
+            return None
+        if values.ndim not in (1, 2) or len(values) != rows:
             raise DataError(
-                f"graph {index}: y is {y.dtype} {list(y.shape)}, expected numbers in {count} rows "
-                f"as the targets belong to {level}s"
+                f"{where}: {name} has shape {list(values.shape)}, expected [{rows}, F], "
+                f"a row for each {per}"
             )
-        blocks.append(y.astype(np.float64).reshape(count, -1) if y is not None and count else None)
-    widths = {block.shape[1] for block in blocks if block is not None}
+        return as_float32(values if values.ndim == 2 else values[:, None])
+
+    weights, positions = field("edge_weight", ends.shape[1], "edge"), field("pos", nodes, "node")
+    if weights is not None and weights.shape[1] != 1:
+        raise DataError(f"{where}: edge_weight has {weights.shape[1]} columns, expected one")
+    return GraphRecord(
+        size=nodes,
+        edges=ends.astype(np.int64),
+        node_features=field("x", nodes, "node"),
+        edge_features=field("edge_attr", ends.shape[1], "edge"),
+        weights=None if weights is None else weights[:, 0],
+        positions=positions if positions is not None and positions.shape[1] == 3 else None,
+    )
+
+
+def _targets(
+    ys: Sequence[Array | None], records: Sequence[GraphRecord], level: Level | None
+) -> tuple[Level, NDArray[np.float64]]:
+    """What targets belong to, and `[rows, T]` of them, NaN for every row of a graph without `y`.
+
+    They belong to graphs if each y is one row; to nodes or edges if it has as many rows.
+    """
+    rows_of: dict[Level, list[int]] = {
+        "graph": [1] * len(records),
+        "node": [record.size for record in records],
+        "edge": [record.edges.shape[1] for record in records],
+    }
+    fitting = (
+        of
+        for of, rows in rows_of.items()
+        if all(y is None or len(np.atleast_1d(y)) == n for y, n in zip(ys, rows, strict=True))
+    )
+    chosen: Level = next(fitting, "graph") if level is None else level
+    blocks: list[Array] = []
+    widths = set[int]()
+    for index, (y, rows) in enumerate(zip(ys, rows_of[chosen], strict=True)):
+        if y is not None and y.size % max(rows, 1):
+            raise DataError(
+                f"graph {index}: y has shape {list(y.shape)}, expected {rows} rows as the targets "
+                f"belong to {chosen}s"
+            )
+        if y is not None and rows:
+            blocks.append(y.reshape(rows, -1))
+            widths.add(blocks[-1].shape[1])
+        else:
+            blocks.append(np.full((rows, 1), np.nan))
     if len(widths) > 1:
         raise DataError(
             f"y has {' and '.join(map(str, sorted(widths)))} columns in different graphs; "
             "expected one number of targets everywhere, NaN where one is missing"
         )
     width = widths.pop() if widths else 0
-    return np.concatenate(
-        [
-            np.full((count, width), np.nan) if block is None else block
-            for block, count in zip(blocks, rows, strict=True)
-        ]
-    )
+    wide = [np.broadcast_to(block[:, :width], (len(block), width)) for block in blocks]
+    return chosen, np.concatenate(wide).astype(np.float64)
 
 
-def read_networkx(items: Iterable[Any], options: Options) -> GraphSet:
+def read_networkx(graphs: Sequence[Any], options: Options) -> GraphSet:
     """Read a list of networkx graphs or digraphs; rows follow each graph's own node order."""
-    graphs = list(items)
     on_nodes, on_edges = (
         {key for graph in graphs for *_, held in getattr(graph, view)(data=True) for key in held}
         for view in ("nodes", "edges")
     )
+    on_graphs = {key for graph in graphs for key in graph.graph} - _OF_GRAPHML
     level: Level = options.level or "graph"
-    if options.level is None and not any("y" in graph.graph for graph in graphs):
+    if options.level is None and "y" not in on_graphs:
         level = "node" if "y" in on_nodes else "edge" if "y" in on_edges else "graph"
     data = [_as_pyg(graph, f"graph {number}", level) for number, graph in enumerate(graphs)]
-    read = read_pyg(data, replace(options, level=level))
-    unused = sorted(map(str, (on_nodes | on_edges) - {"x", "y", "e", "weight"}))
-    notes = [f"Attributes not used: {', '.join(unused[:12])}."] if unused else []
-    return replace(read, notes=(*read.notes, *notes), source={"format": "networkx"})
+    unused = set[str]()
+    for of, held, used in (
+        ("graph", on_graphs, {"id", "name"}),
+        ("node", on_nodes, {"x"}),
+        ("edge", on_edges, {"e", "weight"}),
+    ):
+        unused |= {str(key) for key in held - used if key != "y" or of != level}
+    read = read_pyg(data, replace(options, level=level), unused)
+    return replace(read, source={"format": "networkx"})
 
 
 def _as_pyg(graph: Any, where: str, level: Level) -> SimpleNamespace:
@@ -217,9 +232,12 @@ def _attribute(items: Iterable[tuple[str, Mapping[str, Any]]], key: str, where: 
     return _numbers([np.ravel(attributes[key]) for _, attributes in items], f"{where}: {key}")
 
 
-def _numbers(values: list[Any], what: str) -> Array:
+def _numbers(values: Any, what: str) -> Array | None:
+    """A tensor, array, list or number as an array of real numbers; None as it is."""
+    if values is None:
+        return None
     try:
-        array = np.array(values)
+        array = np.asarray(to_numpy(values))
     except ValueError as error:
         raise DataError(f"{what} has different lengths; expected one length") from error
     if array.dtype.kind not in "biuf":
