@@ -112,7 +112,7 @@ class _CheckedText(io.RawIOBase):
     def __init__(self, content: IO[bytes] | gzip.GzipFile, label: str, expected: str) -> None:
         self._content, self._label, self._expected = content, label, expected
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._total = self._line = 0
+        self._total = self._line = self._lines = 0
 
     def readable(self) -> bool:
         return True
@@ -128,10 +128,13 @@ class _CheckedText(io.RawIOBase):
         try:
             self._decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
-            at = before - (len(error.object) - len(chunk)) + error.start
+            start = error.start - (len(error.object) - len(chunk))
+            line = self._lines + chunk[: max(start, 0)].count(b"\n") + 1
             raise DataError(
-                f"{self._label} is not UTF-8 text (byte {at}); {self._expected}"
+                f"{self._label} is not UTF-8 text (line {line}, byte {before + start}); "
+                f"{self._expected}"
             ) from error
+        self._lines += chunk.count(b"\n")
         if b"\0" in chunk:
             raise DataError(f"{self._label} is not text: it holds zero bytes; {self._expected}")
         ended = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))

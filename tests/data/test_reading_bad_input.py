@@ -19,6 +19,7 @@ from g2n2.errors import DataError
 
 pytest.importorskip("rdkit", reason="molecules are read with RDKit")
 
+EDGES = "graph,source,target\n1,0,1\n"
 GOOD = "id,smiles,logS,note\na,CC,1.5,x y\nb,CCO,2.5,z w\nc,CCC,3.5,u v\n"
 ODD = "smiles,y\n" + "CC,1.5\n" * 4 + "CC,>10\n"
 WORDS = "smiles,y\n" + "".join(f"CC,word{k}\n" for k in range(9))
@@ -35,8 +36,9 @@ FILES: list[tuple[str, str | bytes, dict[str, Any], str]] = [
     ("a.csv", "smiles,y,y\nCC,1,2\n", {}, "has two columns 'y'"),
     ("a.csv", "smiles,,y\nCC,1,2\n", {}, "column 2 has no name"),
     ("a.csv", "CCO,1.5\nCC,2.5\n", {}, "numbers where column names are expected"),
-    ("a.csv", b"\xff\xfes\0m\0i\0", {}, "is not UTF-8 text (byte 0)"),
+    ("a.csv", b"\xff\xfes\0m\0i\0", {}, "is not UTF-8 text (line 1, byte 0)"),
     ("a.csv", b"smiles,y\nCC,\0\n", {}, "holds zero bytes"),
+    ("a.csv", "smiles,y\nCC,1\nCé,2\n".encode("latin-1"), {}, "not UTF-8 text (line 3, byte 15)"),
     ("a.csv", b"\x89PNG\r\n\x1a\n", {}, "is not UTF-8 text"),
     ("a.csv.gz", gzip.compress(b"smiles,y\nCC,1\n", mtime=0)[:-9], {}, "is no whole gzip file"),
     ("a.csv.gz", b"smiles,y\nCC,1\n", {}, "is no whole gzip file"),
@@ -71,10 +73,13 @@ FILES: list[tuple[str, str | bytes, dict[str, Any], str]] = [
     ("a.xyz", "999999999999999999999\n\nC 0 0 0\n", {}, "the file is cut short"),
     ("a.xyz", "1\n\nC 0 zero 0\n", {}, "line 3: got 'C 0 zero 0'"),
     ("a.xyz", "1\n\nC 0 0 nan\n", {}, "expected an element and x y z"),
+    ("a.xyz", "1\ncharge=1.5\nH 0 0 0\n", {}, "charge='1.5' is no whole number"),
     ("a.xyz", "1\n\nXx 0 0 0\n", {}, "'Xx' is no element"),
     ("a.xyz", "1\n\n900 0 0 0\n", {}, "'900' is no element"),
     ("a.g6", "C~\n!!\n", {}, ":2: '!!' is not graph6"),
     ("a.g6", "", {}, "holds no graph"),
+    ("a.g6", ">>sparse6<<:An\n", {}, ":1: ':An' is sparse6, not graph6"),
+    ("a.g6", ">>digraph6<<&AO\n", {}, ":1: '&AO' is digraph6, not graph6"),
     ("a.npz", b"PK\x03\x04 nothing", {}, "cannot be read as a zip file"),
     ("a.zip", b"PK\x03\x04 nothing", {}, "cannot be read as a zip file"),
     ("a.unknown", b"PAR1", {}, "has no known ending; expected CSV or .xlsx with SMILES"),
@@ -83,7 +88,14 @@ FILES: list[tuple[str, str | bytes, dict[str, Any], str]] = [
     ("A.XLS", b"\xd0\xcf", {}, "pandas.read_excel(path).to_csv('data.csv', index=False)"),
     ("a.ods", b"PK", {}, "is a spreadsheet"),
     ("a.parquet", b"PAR1", {}, "pandas.read_parquet(path).to_csv('data.csv', index=False)"),
+    ("a.graphml", "<graphml/>", {}, "is GraphML, and not read: in Python: read_graphs([networkx."),
+    ("a.gml", "graph []", {}, "networkx.read_gml(path)"),
+    ("a.pkl", b"\x80", {}, "is a pickle, which can run any code, and not read: if you trust it"),
+    ("a.s6", ":An\n", {}, "is sparse6 or digraph6, and not read: give read_graphs a list of its"),
     ("edges.csv", "graph,source,target\n1,0,1\n", {"target": "y"}, "has no column 'y'"),
+    ("edges.csv", EDGES, {"id": "name"}, "no graphs file beside it: id='name' names none"),
+    ("edges.csv", EDGES, {"split_column": "part"}, "split_column='part' names none"),
+    ("edges.csv", f"{EDGES}1,-1,0\n", {}, "edges.csv, line 3: graph 1: node -1 is negative"),
 ]
 
 
@@ -122,6 +134,8 @@ ARRAYS: list[tuple[dict[str, Any], str]] = [
     ({"A": SQUARE, "y": np.array(["a", "b"])}, "array 'y' holds"),
     ({"A": SQUARE, "ids": np.array(["a"])}, "array 'ids' has 1 entries, expected 2"),
     ({"A": SQUARE, "y": np.ones((2, 2)), "target_names": np.array(["a"])}, "1 names for 2"),
+    ({"A": SQUARE, "y": np.ones((2, 2)), "target_names": np.array(["a", "a"])}, "have one name"),
+    ({"A": SQUARE, "positions": np.ones((6, 2))}, "have shape [6, 2], expected [nodes, 3]"),
 ]
 
 
@@ -212,7 +226,7 @@ def test_objects(source: Any, part: str) -> None:
 def test_no_such_file_and_an_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file or folder"):
         read_graphs(tmp_path / "none.csv")
-    with pytest.raises(DataError, match=r"holds no \.sdf, \.mol or \.xyz file"):
+    with pytest.raises(DataError, match=r"holds no \.sdf, \.mol or \.xyz file, no edges"):
         read_graphs(tmp_path)
 
 
@@ -221,3 +235,7 @@ def test_something_that_is_no_source() -> None:
         read_graphs(5)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="the list holds"):
         read_graphs(io.StringIO("smiles\nCC\n"))
+    with pytest.raises(DataError, match="got dict; expected a list of graphs: its values"):
+        read_graphs({"a": "C~"})
+    with pytest.raises(DataError, match=r"got one ndarray of two axes; expected .*: \[matrix\]"):
+        read_graphs(np.ones((3, 3)))

@@ -62,6 +62,17 @@ def test_what_is_unusual_is_noted(
         assert data.columns[0].classes[int(data.targets[0, 0])] == "4"
 
 
+def test_what_is_not_there_or_not_read_is_noted(tmp_path: Path) -> None:
+    data = load_tu(written(tmp_path / "a", graph_labels=None))
+    assert data.notes == ("no targets: they would be in mine_graph_labels.txt",)
+    folder = written(tmp_path / "b", node_attributes="1\n2\n3\n4\n5\n")
+    assert load_tu(folder).notes[0].startswith("mine_node_attributes.txt is not read; load_tu(")
+    assert load_tu(folder, attributes=True).notes == ()
+    (folder / "mine_A.txt").write_bytes("1, 2\n2, é\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"mine_A\.txt, line 2: not UTF-8 text"):
+        load_tu(folder)
+
+
 def test_what_changes_nothing_is_read_without_a_word(tmp_path: Path) -> None:
     blank = load_tu(written(tmp_path / "a", node_labels="5\n\n5\n7\n \n7\n5\n\n"))
     assert blank.node_features.argmax(1).tolist() == [0, 0, 2, 2, 0]
@@ -129,7 +140,7 @@ def test_what_is_wrong_is_refused_by_file_and_line(
 def test_text_that_is_no_text(tmp_path: Path) -> None:
     folder = written(tmp_path / "a")
     (folder / "mine_A.txt").write_bytes(b"\xff\xfe1\0")
-    with pytest.raises(DataError, match=r"mine_A\.txt is not text"):
+    with pytest.raises(DataError, match=r"mine_A\.txt, line 1: not UTF-8 text"):
         load_tu(folder)
 
 

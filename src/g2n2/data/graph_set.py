@@ -269,6 +269,9 @@ class GraphSet(Described):
         ):
             if got != expected:
                 raise DataError(f"{what} of {self.name} has {got} rows, expected {expected}")
+        if self.positions is not None and self.positions.shape[1:] != (3,):
+            shape = list(self.positions.shape)
+            raise DataError(f"positions of {self.name} have shape {shape}, expected [nodes, 3]")
         owner = np.repeat(np.arange(graphs), self.edge_counts)
         outside = (self.edges < 0) | (self.edges >= self.sizes[owner])
         if outside.any():

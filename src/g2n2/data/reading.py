@@ -41,15 +41,27 @@ _OPTIONS_OF = {
     "molecule files": _COLUMNS | _MOLECULES,
     "an edge list": _COLUMNS | {"directed", "level", "join"},
     "an npz file": _TARGETS | {"level"},
-    "graph6": _TARGETS - {"task"},
+    "graph6": _COLUMNS,
     "a TU dataset": _TARGETS - {"task"} | {"directed"},
     "a list of graphs": _TARGETS | {"level"},
 }
-# What is not read, and how pandas makes a CSV file of it.
-_PANDAS = {
-    **dict.fromkeys((".xls", ".xlsb", ".ods"), "read_excel"),
-    **{".parquet": "read_parquet", ".feather": "read_feather", ".jsonl": "read_json"},
-}
+_TO_CSV = "save it as CSV, in Python: pandas.{}(path).to_csv('data.csv', index=False)"
+# Endings of what is not read, what it is, and the next move.
+_NOT_READ = (
+    ((".xls", ".xlsb", ".ods"), "a spreadsheet", _TO_CSV.format("read_excel")),
+    ((".parquet",), "a table", _TO_CSV.format("read_parquet")),
+    ((".feather",), "a table", _TO_CSV.format("read_feather")),
+    ((".jsonl",), "a table", _TO_CSV.format("read_json")),
+    ((".graphml",), "GraphML", "in Python: read_graphs([networkx.read_graphml(path)])"),
+    ((".gml",), "GML", "in Python: read_graphs([networkx.read_gml(path)])"),
+    ((".s6", ".d6"), "sparse6 or digraph6", "give read_graphs a list of its lines"),
+    ((".npy",), "a single array", "save the matrices as array 'A' of an .npz"),
+    (
+        (".pkl", ".pickle", ".gpickle", ".pt", ".pth"),
+        "a pickle, which can run any code",
+        "if you trust it, load it in Python and give read_graphs a list of its graphs",
+    ),
+)
 
 
 def read_graphs(
@@ -176,9 +188,11 @@ def holds_molecules(source: str, options: Mapping[str, Any]) -> bool:
 def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
     ending = path.name.lower().removesuffix(".gz")
     if path.is_dir():
-        if (path / "edges.csv").is_file() and not is_tu_folder(path):
-            return _recognise(path / "edges.csv", options)
-        if not is_tu_folder(path):
+        is_tu = is_tu_folder(path)
+        for name in () if is_tu else ("edges.csv", "edges.csv.gz"):
+            if (path / name).is_file():
+                return _recognise(path / name, options)
+        if not is_tu:
             return "molecule files", partial(MoleculeFile, open_molecule_files(path))
     if path.is_dir() or ending.endswith(".zip"):
         return "a TU dataset", partial(_read_tu, path)
@@ -194,13 +208,9 @@ def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
         return "molecules in a table", partial(MoleculeFile.of_table, file)
     if is_molecule_file(path):
         return "molecule files", partial(MoleculeFile, open_molecule_files(path))
-    for suffix, reader in _PANDAS.items():
-        if ending.endswith(suffix):
-            kind = "a spreadsheet" if reader == "read_excel" else "a table"
-            raise DataError(
-                f"{str(path)!r} is {kind}, which is not read: save it as CSV, in Python: "
-                f"pandas.{reader}(path).to_csv('data.csv', index=False)"
-            )
+    for suffixes, what, move in _NOT_READ:
+        if ending.endswith(suffixes):
+            raise DataError(f"{str(path)!r} is {what}, and not read: {move}")
     raise DataError(
         f"{str(path)!r} has no known ending; expected CSV or .xlsx with SMILES, .smi, .sdf, .mol, "
         ".xyz, .g6, .npz, an edge-list CSV (graph, source, target), a TU folder or zip, or a "
@@ -216,8 +226,13 @@ def _read_tu(path: Path, options: Options) -> GraphSet:
 def _read_list(source: Iterable[Any], options: Options) -> GraphSet:
     _refuse_unused(options, "a list of graphs")
     single = is_networkx(source) or is_pyg(source)
+    kind, dims = type(source).__name__, len(getattr(source, "shape", ()))
     if not (single or isinstance(source, Iterable)):
-        raise DataError(f"got {type(source).__name__}; expected a path or a list of graphs")
+        raise DataError(f"got {kind}; expected a path or a list of graphs")
+    if isinstance(source, Mapping) or hasattr(source, "to_csv"):
+        raise DataError(f"got {kind}; expected a list of graphs: its values, or the path of a CSV")
+    if dims == 2:
+        raise DataError(f"got one {kind} of two axes; expected a list of graphs: [matrix]")
     items: list[Any] = [source] if single else list(source)
     if all(is_networkx(item) for item in items):
         return read_networkx(items, options)

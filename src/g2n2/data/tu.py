@@ -199,9 +199,15 @@ def _build(
     """The graphs of a folder or zip; a published set must have its published counts."""
     own_name, tables = _tables(content, label, name)
     notes: list[str] = []
-    for part in ("graph_indicator", "A"):
+    for part, holds in (("graph_indicator", "the graph id of every node"), ("A", "the edges")):
         if part not in tables:
-            raise DataError(f"the dataset {own_name} has no file {own_name}_{part}.txt")
+            file = f"{own_name}_{part}.txt"
+            raise DataError(f"the dataset {own_name} has no file {file}; expected {holds} in it")
+    if not tables.keys() & {"graph_labels", "graph_attributes"}:
+        notes.append(f"no targets: they would be in {own_name}_graph_labels.txt")
+    for what in ("node", "edge"):
+        if not attributes and (table := tables.get(f"{what}_attributes")):
+            notes.append(f"{table.file} is not read; load_tu(…, attributes=True) reads it")
     indicator, listed = tables["graph_indicator"], tables["A"]
     if not indicator.lines:
         raise DataError(f"{indicator.file} is empty: expected the graph id of every node")
@@ -281,7 +287,8 @@ def _parse_numbers(file: str, content: bytes) -> NumberTable:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{file} is not text ({error})") from error
+        at = content[: error.start].count(b"\n") + 1
+        raise DataError(f"{file}, line {at}: not UTF-8 text; save it as plain text") from error
     rows = {number: line for number, line in enumerate(text.splitlines(), 1) if line.strip()}
     first = next(iter(rows.values()), "0")
     delimiter = "," if "," in first else None

@@ -17,7 +17,7 @@ from ..errors import DataError
 from ..input_files import open_text, read_text_file, require_regular
 from .text import (
     FORMATS,
-    GRAPH6_HEADER,
+    HEADER,
     bonds,
     encode_graph6,
     parse_edge_list,
@@ -227,8 +227,7 @@ def graph6_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     empty = True
     with open_text(path, _EXPECTED) as lines:
         for number, line in enumerate(lines, start=1):
-            body = line.strip().removeprefix(GRAPH6_HEADER)
-            if body:
+            if body := HEADER.sub("", line.strip()):
                 empty = False
                 yield number, body
     if empty:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, G2N2Warning
 
-GRAPH6_HEADER = ">>graph6<<"
+HEADER = re.compile(">>(graph6|sparse6|digraph6)<<")
 FORMATS = ("graph6", "sparse6", "digraph6", "smiles", "name")
 """Formats of one graph in a string, as the prefix before a colon names them."""
 _PREFIX = re.compile(rf"\s*(?:>>({'|'.join(FORMATS[:3])})<<|({'|'.join(FORMATS)}):)", re.IGNORECASE)
@@ -48,8 +48,7 @@ def parse_graph6(text: str, source: str = "") -> NDArray[np.float64]:
     Returns:
         A read-only float64 array `[n, n]`, symmetric, zero diagonal, entries 0 and 1.
     """
-    body = text.strip().removeprefix(GRAPH6_HEADER)
-    where = f"{source}: " if source else ""
+    body, where = HEADER.sub("", text.strip()), f"{source}: " if source else ""
     if not body:
         raise DataError(f"{where}empty text where a graph6 string was expected, such as 'C~' (K4)")
     if body[0] in _OTHER_FORMATS:

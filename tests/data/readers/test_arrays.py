@@ -145,6 +145,19 @@ def test_graph6_targets_stand_beside_it(tmp_path: Path) -> None:
     assert graphs.targets[:2, 0].tolist() == [1.5, 2.5]
     assert np.isnan(graphs.targets[2, 0])
     assert read_graphs(path, target=()).targets.shape == (3, 0)
+    table = "id,energy,split\na,1,train\nb,2,test\nc,3,\n"
+    (tmp_path / "rings_graphs.csv").write_text(table)
+    graphs = read_graphs(path)
+    assert (graphs.ids, [c.name for c in graphs.columns]) == (("a", "b", "c"), ["energy"])
+    assert {part: rows.tolist() for part, rows in graphs.splits.items()} == {
+        "train": [0],
+        "test": [1],
+    }
+    (tmp_path / "rings_graphs.csv").write_text("graph,energy\n2,1\n0,2\n1,3\n")
+    with pytest.raises(
+        DataError, match=r"line 3: graph 0 after 2; expected the graphs in the order"
+    ):
+        read_graphs(path)
     (tmp_path / "rings_graphs.csv").write_text("energy\n1\n")
     with pytest.raises(DataError, match="1 rows for 3 graphs"):
         read_graphs(path)

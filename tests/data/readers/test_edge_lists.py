@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,20 @@ def test_gaps_and_repeated_lines_are_noted(tmp_path: Path) -> None:
     assert any("1 edges are written twice" in note for note in graphs.notes)
 
 
+def test_ids_are_the_graphs_unless_another_column_is_named(tmp_path: Path) -> None:
+    table = "graph,name,y\nb,second,2\na,first,1\n"
+    folder = written(tmp_path, edges="graph,source,target\na,0,1\nb,0,1\n", graphs=table)
+    assert read_graphs(folder).ids == ("b", "a")
+    assert not any("ids" in note for note in read_graphs(folder).notes)
+    assert read_graphs(folder, id="name").ids == ("second", "first")
+
+
+def test_a_folder_may_be_gzipped(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(b"graph,source,target\na,0,1\n"))
+    (tmp_path / "graphs.csv.gz").write_bytes(gzip.compress(b"graph,y\na,5\n"))
+    assert read_graphs(tmp_path).targets.tolist() == [[5]]
+
+
 @pytest.mark.parametrize(
     ("files", "part"),
     [
@@ -92,6 +107,7 @@ def test_gaps_and_repeated_lines_are_noted(tmp_path: Path) -> None:
         ({"edges": EDGES, "graphs": GRAPHS + "g3,1,test\n"}, "graph g3 of"),
         ({"edges": EDGES + "g1,,2,3,0.5\n"}, "line 5: the source is empty"),
         ({"edges": EDGES, "nodes": "graph,size\ng1,2\n"}, "no column 'node'"),
+        ({"edges": EDGES, "nodes": NODES + "g1,,1,1\n"}, "nodes.csv, line 8: the node is empty"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, files: dict[str, str], part: str) -> None:

@@ -191,6 +191,28 @@ def test_a_split_column_is_read(tmp_path: Path) -> None:
     assert [column.name for column in graphs.columns] == ["y"]
 
 
+def test_a_split_column_with_gaps_is_read_and_one_with_a_slip_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("smiles,y,split\nCC,1,train\nCCO,2,\nCCC,3,test\n")
+    splits = {part: rows.tolist() for part, rows in read_graphs(path).splits.items()}
+    assert splits == {"train": [0], "test": [2]}
+    path.write_text("smiles,y,split\nCC,1,train\nCCO,2,tset\n")
+    graphs = read_graphs(path)
+    assert graphs.splits == {}
+    assert any("gives no split, as 'tset'" in note for note in graphs.notes)
+
+
+def test_an_sdf_cut_within_a_value_does_not_give_half_of_it(tmp_path: Path) -> None:
+    block = ETHANOL_SDF.format(name="one", z=0.4, energy=1).partition(">")[0]
+    path = tmp_path / "a.sdf"
+    path.write_text(f"{block}> <y>\n1.5\n\n$$$$\n{block}> <y>\n2")  # of 2.5
+    graphs = read_graphs(path)
+    assert graphs.targets.tolist() == [[1.5]]
+    assert any("molecule 2 (one): its last data item has no end" in note for note in graphs.notes)
+    path.write_text(f"{block}> <y>\n1.5\n\n$$$$\n{block}> <y>\n2\n\n")
+    assert read_graphs(path).targets.tolist() == [[1.5], [2]]
+
+
 def test_semicolons_tabs_gzip_and_the_mark_of_excel(tmp_path: Path) -> None:
     expected = [3, 1]
     for name, text in (

@@ -18,6 +18,7 @@ An `.npz` holds:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ from ...graphs import read_graph6_file
 from ..archives import read_npz
 from ..graph_set import GraphRecord, GraphSet, Level, assemble, graph_set
 from . import Options
-from .labels import targets_of_array, targets_of_columns
-from .tables import read_table, shortened
+from .labels import numbers, read_labels, stored_split, targets_of_array
+from .tables import GRAPH_NAMES, read_table, shortened
 
 _TEXTS = ("ids", "target_names")
 _NUMBERS = ("A", "sizes", "x", "e", "y", "positions")
@@ -126,7 +127,8 @@ def read_npz_graphs(path: str | Path, options: Options) -> GraphSet:
 def read_graph6(path: str | Path, options: Options) -> GraphSet:
     """Read a graph6 file, one graph a line; its targets may be in `NAME_graphs.csv` beside it.
 
-    That table has one row for each graph, in the file's order, and a column for each target.
+    That table has one row for each graph, in the file's order, and a column for each target; it may
+    have ids and a split column too.
     """
     records = [GraphRecord.of_matrix(matrix) for matrix in read_graph6_file(path)]
     beside = Path(path).with_name(f"{Path(path).name.partition('.')[0]}_graphs.csv")
@@ -136,11 +138,22 @@ def read_graph6(path: str | Path, options: Options) -> GraphSet:
         if options.target:
             raise DataError(f"{path} has no target {options.target[0]!r}: {lack}")
         fields["notes"] = [f"{lack[0].upper()}{lack[1:]}."]
+    source: dict[str, Any] = {"format": "graph6"}
     if beside.is_file() and options.target != ():
         table = read_table(beside)
         if len(table) != len(records):
             raise DataError(f"{table.name} has {len(table)} rows for {len(records)} graphs")
-        rest = [key for key in table.columns if key.lower() not in ("graph", "graph_id", "id")]
-        wanted = [table.find(key) for key in options.target] if options.target else rest
-        fields = targets_of_columns(table, wanted, options.task)
-    return assemble(records, name=options.set_name(path), source={"format": "graph6"}, **fields)
+        naming = table.find(options.id) if options.id else table.first_of((*GRAPH_NAMES, "id"))
+        numbered = numbers(table.columns[naming]) if naming else None
+        if numbered is not None and len(back := np.flatnonzero(np.diff(numbered) < 0)):
+            row = back[0] + 1
+            raise DataError(
+                f"{table.name}, {table.places[row]}: {naming} {numbered[row]:g} after "
+                f"{numbered[row - 1]:g}; expected the graphs in the order of {path}"
+            )
+        if options.target is None:
+            others = {naming, stored_split(table, options, [*table.columns], [])[0]}
+            options = replace(options, target=tuple(c for c in table.columns if c not in others))
+        fields = read_labels(table, options, [naming] if naming else (), (), naming)
+        source |= fields.pop("source")
+    return assemble(records, name=options.set_name(path), source=source, **fields)

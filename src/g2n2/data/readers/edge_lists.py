@@ -27,7 +27,7 @@ from ...errors import DataError
 from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
 from ..graph_set import COLUMN, Floats, GraphSet, Ints, Level, graph_set
 from . import Options
-from .labels import naming_column, read_labels, targets_of_columns
+from .labels import read_labels, targets_of_columns
 from .tables import (
     EDGE_LIST_NAMES,
     GRAPH_NAMES,
@@ -49,10 +49,6 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
     edges, nodes, graphs = read_table(path), _beside(path, "nodes"), _beside(path, "graphs")
     level, targets = _targets(edges, nodes, graphs, options)
     keys = [_key(edges, names) for names in EDGE_LIST_NAMES]
-    for key in keys:
-        if "" in edges.columns[key]:
-            place = edges.places[list(edges.columns[key]).index("")]
-            raise DataError(f"{path}, {place}: the {key} is empty; name it, or drop the line")
     weight = edges.first_of(("weight",))
     notes: list[str] = []
     skip = {*keys, weight, "y", *(targets if level == "edge" else ())}
@@ -69,8 +65,10 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
         skip = {_key(nodes, GRAPH_NAMES), _key(nodes, _NODE_NAMES), "y"}
         names, values = _features(nodes, skip | set(targets if level == "node" else ()), notes)
         node_features, fields["node_names"] = values[file_rows], names
-    if options.join and graphs is None:
-        raise DataError(f"{path} has no graphs file beside it, whose columns could be joined")
+    for option in ("join", "id", "split_column"):
+        if graphs is None and (named := getattr(options, option)):
+            raise DataError(f"{path} has no graphs file beside it: {option}={named!r} names none")
+    fields["ids"] = order
     if graphs is not None:
         joined = graphs.joined(options.join)
         if joined:
@@ -78,11 +76,11 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
             fields["graph_features"] = np.stack(block, axis=1).astype(np.float64)
             fields["graph_names"] = tuple(f"{COLUMN}{column}" for column in options.join)
         if level != "graph":  # the targets are elsewhere
-            options = replace(options, target=(), id=None)
-        used, table = {_key(graphs, GRAPH_NAMES)}, graphs
-        naming, _ = naming_column(graphs, options, {*used, *joined}, lambda: [table])
-        fields |= read_labels(graphs, options, used, joined, naming)
-        notes += fields.pop("notes")
+            options = replace(options, target=())
+        naming = graphs.find(options.id) if options.id else None
+        labels = read_labels(graphs, options, {_key(graphs, GRAPH_NAMES)}, joined, naming)
+        notes += labels.pop("notes")
+        fields |= labels if naming else {**labels, "ids": order}
     if level != "graph":
         table, rows = (nodes, file_rows) if level == "node" and nodes else (edges, edge_rows)
         labels = targets_of_columns(table, targets, options.task)
@@ -101,7 +99,7 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
         edge_names=edge_names,
         notes=notes,
         source=source,
-        **{**fields, "ids": order},
+        **fields,
     )
 
 
@@ -116,6 +114,9 @@ def _key(table: Table, names: Sequence[str]) -> str:
     column = table.first_of(names)
     if column is None:
         raise DataError(f"{table.name} has no column {names[0]!r}; expected it beside the others")
+    if "" in table.columns[column]:
+        place = table.places[list(table.columns[column]).index("")]
+        raise DataError(f"{table.name}, {place}: the {column} is empty; name it, or drop the line")
     return column
 
 
@@ -187,7 +188,10 @@ def _named_nodes(edges: Table, keys: Sequence[str], notes: list[str]) -> NodeNum
     for graph, of_graph in names.items():
         distinct = list(of_graph)
         if (negative := negative_node(distinct)) is not None:
-            raise DataError(f"graph {graph}: {NEGATIVE_NODE.format(negative)}")
+            cells = zip(*(edges.columns[key] for key in keys), strict=True)
+            row = next(n for n, (of, *ends) in enumerate(cells) if of == graph and negative in ends)
+            where = f"{edges.name}, {edges.places[row]}: graph {graph}"
+            raise DataError(f"{where}: {NEGATIVE_NODE.format(negative)}")
         if are_numbers(distinct):
             distinct.sort(key=int)
             present = [int(name) for name in distinct]

@@ -54,9 +54,10 @@ def read_labels(
     if wanted and len(set(wanted)) != len(wanted):
         raise DataError(f"a target is named twice in {shortened(wanted)}; name each once")
     free = [column for column in table.columns if column not in {*used, *(wanted or ())}]
-    split_column, splits = _splits(table, options, free)
+    notes: list[str] = []
+    split_column, splits = stored_split(table, options, free, notes)
     free = [column for column in free if column != split_column]
-    id_column, notes = naming, []
+    id_column = naming
     if naming is not None:
         cells = table.columns[naming]
         repeated = [cell for cell, count in Counter(cells).items() if count > 1]
@@ -145,17 +146,23 @@ def _facts(blocks: Iterable[Table], columns: Collection[str]) -> dict[str, Colum
     return facts
 
 
-def _splits(
-    table: Table, options: Options, free: Sequence[str]
+def stored_split(
+    table: Table, options: Options, free: Sequence[str], notes: list[str]
 ) -> tuple[str | None, dict[str, Ints]]:
+    """The column with the split, named or among the free ones, and its parts."""
     if options.split_column is not None:
         column = table.find(options.split_column)
         return column, rows_by_part(table.columns[column], f"column {column} of {table.name}")
     for column in free:
         if column.lower() in _SPLIT_NAMES:
-            cells = {cell.lower() for cell in table.columns[column]}
+            cells = {cell.lower() for cell in table.columns[column] if not is_missing(cell)}
             if cells <= PART_NAMES.keys() and len(cells) > 1:
                 return column, rows_by_part(table.columns[column], column)
+            if (odd := sorted(cells - PART_NAMES.keys())) and len(odd) < len(cells):
+                notes.append(
+                    f"Column {column} gives no split, as {odd[0]!r} is none of train, validation "
+                    "and test."
+                )
     return None, {}
 
 
@@ -227,6 +234,8 @@ def targets_of_array(
     names = list(names) or (["y"] if width == 1 else [f"y{number}" for number in range(width)])
     if len(names) != width:
         raise DataError(f"there are {len(names)} names for {width} target columns")
+    if len(set(names)) != width:
+        raise DataError(f"two target columns have one name among {shortened(names)}; rename one")
     wanted = names if options.target is None else options.target
     if unknown := [name for name in wanted if name not in names]:
         existing = f"they are {shortened(names)}" if names else "there is none"

@@ -61,7 +61,10 @@ def _records(path: Path) -> Iterator[MoleculeRecord]:
         return
     files = sorted(file for file in path.iterdir() if is_molecule_file(file))
     if not files:
-        raise DataError(f"the folder {str(path)!r} holds no .sdf, .mol or .xyz file")
+        raise DataError(
+            f"the folder {str(path)!r} holds no .sdf, .mol or .xyz file, no edges.csv and no TU "
+            "dataset; name a file in it"
+        )
     for file in files:
         try:
             records = list(_records(file))
@@ -76,23 +79,26 @@ def _records(path: Path) -> Iterator[MoleculeRecord]:
 def _sdf_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
     """The molecules of an SDF or a mol file, with their data items."""
     number = 0
-    for number, text in enumerate(sdf_texts(lines, source), start=1):
+    for number, (text, ended) in enumerate(_sdf_texts(lines, source), start=1):
         head, _, tail = text.partition("M  END")
         properties = {"name": text.partition("\n")[0].strip()}
         properties |= {key: value.strip() for key, value in _DATA_ITEM.findall(tail)}
-        yield MoleculeRecord(f"molecule {number}", properties, f"{head}M  END\n")
+        # In the middle of a data item; a mol file without data items needs no end.
+        cut = not ended and tail.strip() and not tail.endswith("\n\n")
+        fault = "its last data item has no end: the file is cut short" if cut else ""
+        yield MoleculeRecord(f"molecule {number}", properties, f"{head}M  END\n", fault=fault)
     if not number:
         raise DataError(f"{source} is empty; expected SDF records that end with $$$$")
 
 
-def sdf_texts(lines: Iterable[str], source: str) -> Iterator[str]:
-    """The records of an SDF that are not empty; each ends with a line `$$$$`."""
+def _sdf_texts(lines: Iterable[str], source: str) -> Iterator[tuple[str, bool]]:
+    """The records of an SDF that are not empty, and whether each ends with a line `$$$$`."""
     record: list[str] = []
-    size = 0
-    for line in chain(lines, ["$$$$"]):
-        if line.startswith("$$$$"):
+    size, end = 0, "end of file"
+    for line in chain(lines, [end]):
+        if line is end or line.startswith("$$$$"):
             if any(map(str.strip, record)):
-                yield "".join(record)
+                yield "".join(record), line is not end
             record, size = [], 0
             continue
         record.append(line.replace("\r\n", "\n"))

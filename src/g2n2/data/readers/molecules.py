@@ -172,9 +172,11 @@ def _from_atoms(
         shape.SetAtomPosition(index, point)
     bare.AddConformer(shape)
     try:
-        total = int(float(charge or 0))
-    except (ValueError, OverflowError) as fault:
+        if not (charged := float(charge or 0)).is_integer():
+            raise ValueError
+    except ValueError as fault:
         raise DataError(f"charge={_quoted(charge)} is no whole number") from fault
+    total = int(charged)
     if len(atoms) == 1:
         return _lone_atom(chem, bare, total), True
     molecule = chem.RWMol(bare)
