@@ -45,13 +45,14 @@ _OPTIONS_OF = {
     "a TU dataset": _TARGETS - {"task"} | {"directed"},
     "a list of graphs": _TARGETS | {"level"},
 }
-_TO_CSV = "save it as CSV, in Python: pandas.{}(path).to_csv('data.csv', index=False)"
+_TO_CSV = "save it as CSV, in Python: pandas.{}.to_csv('data.csv', index=False)"
 # Endings of what is not read, what it is, and the next move.
 _NOT_READ = (
-    ((".xls", ".xlsb", ".ods"), "a spreadsheet", _TO_CSV.format("read_excel")),
-    ((".parquet",), "a table", _TO_CSV.format("read_parquet")),
-    ((".feather",), "a table", _TO_CSV.format("read_feather")),
-    ((".jsonl",), "a table", _TO_CSV.format("read_json")),
+    ((".xls", ".xlsb", ".ods"), "a spreadsheet", _TO_CSV.format("read_excel(path)")),
+    ((".parquet",), "a table", _TO_CSV.format("read_parquet(path)")),
+    ((".feather",), "a table", _TO_CSV.format("read_feather(path)")),
+    ((".jsonl", ".ndjson"), "a table", _TO_CSV.format("read_json(path, lines=True)")),
+    ((".json",), "a table", _TO_CSV.format("read_json(path)")),
     ((".graphml",), "GraphML", "in Python: read_graphs([networkx.read_graphml(path)])"),
     ((".gml",), "GML", "in Python: read_graphs([networkx.read_gml(path)])"),
     ((".s6", ".d6"), "sparse6 or digraph6", "give read_graphs a list of its lines"),

@@ -154,6 +154,10 @@ def test_missing_targets_are_nan(tmp_path: Path) -> None:
         ("1 0 1", "regression", "regression", (), [1, 0, 1]),
         ("0 0 0", "multilabel", "binary", ("0", "1"), [0, 0, 0]),
         ("yes yes", None, "multiclass", ("yes",), [0, 0]),
+        ("+ - -", None, "binary", ("-", "+"), [1, 0, 0]),
+        ("0 1 unknown 0 1", "multiclass", "multiclass", ("0", "1", "unknown"), [0, 1, 2, 0, 1]),
+        ("c b a", "multiclass", "multiclass", ("a", "b", "c"), [2, 1, 0]),
+        ("1234567 1234568", "multiclass", "multiclass", ("1234567", "1234568"), [0, 1]),
         ("3 1 2", None, "regression", (), [3, 1, 2]),
     ],
 )
@@ -172,6 +176,33 @@ def test_the_task_is_inferred_or_said(
     assert bool(only) == (len(set(cells.split())) == 1)
     assert all(f"the value {cells.split()[0]} only" in note for note in only)
     assert graphs.targets[:, 0].tolist() == values
+
+
+def test_a_label_of_one_class_has_the_classes_of_those_beside_it(tmp_path: Path) -> None:
+    text = "smiles,a,b,c\nCC,no,yes,yes\nO,yes,,yes\nN,no,no,\n"
+    graphs = read_graphs(table(tmp_path, text), target=("a", "b", "c"))
+    assert [column.kind for column in graphs.columns] == ["binary"] * 3
+    assert {column.classes for column in graphs.columns} == {("no", "yes")}
+    assert graphs.targets[:2, 2].tolist() == [1, 1]
+    assert np.isnan(graphs.targets[2, 2])
+
+
+def test_whole_numbers_and_classes_that_differ_in_case_are_said(tmp_path: Path) -> None:
+    numbers = table(tmp_path, "smiles,y\n" + "CC,1\nCCC,2\n" * 5)
+    assert any("2 whole numbers" in note for note in read_graphs(numbers).notes)
+    assert not any("whole" in note for note in read_graphs(numbers, task="regression").notes)
+    texts = table(tmp_path, "smiles,y\n" + "CC,No\nCCC,yes\nCCO,no\n" * 3)
+    notes = read_graphs(texts, target="y").notes
+    assert any("'No' and 'no', which count as two" in note for note in notes)
+
+
+@pytest.mark.parametrize("header", ["index,name", "Unnamed: 0,compound_id", ",id", "id,name"])
+def test_a_column_with_a_name_of_ids_is_no_target_unless_named(tmp_path: Path, header: str) -> None:
+    rows = "".join(f"{k},a{k},{'C' * (k + 1)},0.{k}\n" for k in range(4))
+    path = table(tmp_path, f"{header},smiles,y\n{rows}")
+    assert [column.name for column in read_graphs(path).columns] == ["y"]
+    named = header.partition(",")[0] or "index"
+    assert [c.name for c in read_graphs(path, target=(named,)).columns] == [named]
 
 
 def test_several_labels_with_gaps(tmp_path: Path) -> None:

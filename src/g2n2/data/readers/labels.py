@@ -16,11 +16,20 @@ from ...errors import DataError
 from ...graphs.text import DECIMAL_COMMA
 from ..graph_set import Ints, Target
 from . import Options, Task
-from .tables import WITH_POINT, Table, decimal_comma, is_missing, is_text, shortened
+from .tables import (
+    WITH_POINT,
+    Table,
+    decimal_comma,
+    is_missing,
+    is_number,
+    is_text,
+    shortened,
+)
 
 Values = NDArray[np.float64]
 Column = tuple[Values, Target]
 _ID_NAMES = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "name", "index", "idx")
+_INDEX_NAMES = ("unnamed: 0",)  # of an index that pandas wrote, read and wrote again
 _SPLIT_NAMES = ("split", "subset", "partition", "fold")
 PART_NAMES = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -30,6 +39,7 @@ PART_NAMES = {
 _MOST_CLASSES = 100
 # One of these is the class 1 of two; any other two words are in alphabetical order.
 _POSITIVE = frozenset({"yes", "y", "true", "t", "positive", "pos", "active", "toxic", "+"})
+_MULTICLASS = "--task multiclass (task='multiclass')"
 _CLASS_NAMES = frozenset({"class", "label", "category", "classes", "labels"})
 
 
@@ -72,10 +82,17 @@ def read_labels(
         notes.append(f"Column {split_column} gives the split.")
     if wanted is None:
         free = [column for column in free if column != id_column]
+        by_name = [column for column in free if column.lower() in (*_ID_NAMES, *_INDEX_NAMES)]
+        for column in _numeric(table, by_name, []):
+            notes.append(
+                f"Column {column} has a name of ids: it is learned only if it is a --target."
+            )
+        free = [column for column in free if column not in by_name]
         wanted = _numeric(table, free, notes)
         if not wanted:
-            texts = f" (of text: {shortened(free)})" if free else ""
-            notes.append(f"No column of numbers is left to predict{texts}.")
+            texts = [column for column in free if any(map(is_text, table.columns[column]))]
+            listed = f" (of text: {shortened(texts)})" if texts else ""
+            notes.append(f"No column of numbers is left to predict{listed}.")
     fields = targets_of_columns(table, wanted, options.task)
     ids = table.columns[id_column] if id_column else map(str, table.rows)
     fields |= {"ids": tuple(ids), "splits": splits, "source": {"split_column": split_column}}
@@ -220,7 +237,7 @@ def numbers(cells: Sequence[str]) -> Values | None:
 def targets_of_columns(table: Table, names: Sequence[str], task: Task | None) -> dict[str, Any]:
     """Targets, columns and notes from some columns of a table."""
     columns = [_from_cells(name, table.columns[name], table.places, task) for name in names]
-    return _side_by_side(columns, len(table))
+    return _side_by_side(columns, len(table), task)
 
 
 def targets_of_array(
@@ -244,7 +261,7 @@ def targets_of_array(
     columns = [
         _from_numbers(name, values[:, names.index(name)], whole, options.task) for name in wanted
     ]
-    return _side_by_side(columns, len(block))
+    return _side_by_side(columns, len(block), options.task)
 
 
 def _from_cells(
@@ -259,18 +276,21 @@ def _from_cells(
         return _from_numbers(name, values, name.lower() in _CLASS_NAMES, task, places)
     if (row := decimal_comma(cells)) is not None:
         raise DataError(f"target {name!r}, {places[row]}: {cells[row]!r} has a comma; {WITH_POINT}")
-    present = [cell for cell in cells if not is_missing(cell)]
+    signs = "+" in cells  # beside it, - is the other class and no missing value
+    is_class = [not is_missing(cell) or (signs and cell == "-") for cell in cells]
+    present = [cell for cell, is_so in zip(cells, is_class, strict=True) if is_so]
     classes = sorted(set(present))
-    texts = [row for row, cell in enumerate(cells) if is_text(cell)]
-    if task == "regression" or len(texts) < len(present) / 2:
+    texts = [row for row, cell in enumerate(cells) if is_class[row] and not is_number(cell)]
+    if task == "regression" or (task != "multiclass" and len(texts) < len(present) / 2):
         raise DataError(
             f"target {name!r}, {places[texts[0]]}: {cells[texts[0]]!r} is not a number "
             f"({len(texts)} of {len(present)} values are none); correct it or leave the cell empty"
         )
-    if len(classes) > min(_MOST_CLASSES, max(2, len(present) / 2)):
+    if task != "multiclass" and len(classes) > min(_MOST_CLASSES, max(2, len(present) / 2)):
         raise DataError(
             f"target {name!r} holds {len(classes)} different texts in {len(present)} rows, such as "
-            f"{classes[0]!r}; expected numbers with a decimal point, or the names of a few classes"
+            f"{classes[0]!r}; expected numbers with a decimal point, or the names of a few "
+            f"classes; so many classes are learned with {_MULTICLASS}"
         )
     if len(classes) == 2 and classes[0].lower() in _POSITIVE:
         classes.reverse()
@@ -302,38 +322,60 @@ def _from_numbers(
     if task == "regression" or (task is None and not inferred):
         return values, Target(name)
     coded = np.where(np.isnan(values), math.nan, np.searchsorted(distinct, values).astype(float))
-    return _as_classes(name, coded, tuple(f"{value:g}" for value in distinct), task)
+    return _as_classes(name, coded, tuple(map(_class_name, distinct)), task)
+
+
+def _class_name(value: float) -> str:
+    """A number as the name of a class: two numbers have two names."""
+    short = f"{value:g}"
+    return short if float(short) == value else f"{value:.17g}"
 
 
 def _as_classes(name: str, coded: Values, classes: tuple[str, ...], task: Task | None) -> Column:
     if task in ("binary", "multilabel") and len(classes) > 2:
         raise DataError(
             f"target {name!r} holds {len(classes)} classes, such as {', '.join(classes[:3])}; "
-            f"a {task} target holds two: leave out task, or say task='multiclass'"
+            f"a {task} target holds two: leave out task, or say {_MULTICLASS}"
         )
     two = len(classes) == 2 and task != "multiclass"
     return coded, Target(name, kind="binary" if two else "multiclass", classes=classes)
 
 
-def _side_by_side(columns: Sequence[Column], rows: int) -> dict[str, Any]:
-    """Columns as `[rows, T]`; beside binary ones, a column of only 0 or only 1 is a label too."""
+def _side_by_side(columns: Sequence[Column], rows: int, task: Task | None) -> dict[str, Any]:
+    """Columns as `[rows, T]`; beside binary ones, a column of one of their classes is a label too.
+
+    So is a column of only 0 or only 1.
+    """
     targets: list[Target] = []
+    blocks: list[Values] = []
     notes: list[str] = []
-    any_binary = any(target.kind == "binary" for _, target in columns)
+    binary = [target.classes for _, target in columns if target.kind == "binary"]
     for values, target in columns:
         distinct = np.unique(values[~np.isnan(values)])
-        if any_binary and target.kind == "regression" and distinct.tolist() in ([0.0], [1.0]):
+        if binary and target.kind == "regression" and distinct.tolist() in ([0.0], [1.0]):
             target = Target(target.name, kind="binary", classes=("0", "1"))
-        few = 2 < len(distinct) <= 10 and len(distinct) * 5 <= len(values)
+        two = next((classes for classes in binary if set(target.classes) < set(classes)), ())
+        if two and len(target.classes) == 1:
+            values = values + two.index(target.classes[0])
+            target, distinct = Target(target.name, kind="binary", classes=two), np.unique(values)
+        few = 2 <= len(distinct) <= 10 and len(distinct) * 5 <= len(values) and task is None
         if target.kind == "regression" and few and (distinct == np.round(distinct)).all():
             notes.append(
                 f"Target {target.name} holds {len(distinct)} whole numbers, read as "
-                "quantities; if they are classes, say so with task='multiclass'."
+                f"quantities; if they are classes, say so with {_MULTICLASS}."
+            )
+        by_lower = {name.lower(): name for name in target.classes}
+        if alike := [name for name in target.classes if by_lower[name.lower()] != name]:
+            notes.append(
+                f"Target {target.name} has the classes {alike[0]!r} and "
+                f"{by_lower[alike[0].lower()]!r}, which count as two: write them alike if they "
+                "are one."
             )
         if len(distinct) <= 1:
             named = [target.classes[int(v)] if target.classes else f"{v:g}" for v in distinct]
             shown = f"the value {named[0]} only" if named else "no value"
             notes.append(f"Target {target.name} holds {shown}: there is nothing to learn from it.")
         targets.append(target)
-    block = np.stack([values for values, _ in columns], axis=1) if columns else np.zeros((rows, 0))
+        blocks.append(values)
+    block = np.stack(blocks, axis=1) if blocks else np.zeros((rows, 0))
     return {"targets": block, "columns": tuple(targets), "notes": notes}

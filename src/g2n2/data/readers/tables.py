@@ -9,6 +9,7 @@ import csv
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -19,15 +20,16 @@ from typing import Any, NamedTuple
 from ...errors import DataError
 from ...graphs.text import DECIMAL_COMMA
 from ...input_files import open_text, require_readable_at_once
-from .workbooks import is_workbook, sheet_cells, sheet_notes
+from .workbooks import EXCEL_ERRORS, is_workbook, sheet_cells, sheet_notes
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+MISSING = EXCEL_ERRORS | {"", "na", "n/a", "nan", "<na>", "null", "none", "?", "-"}
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "molecule", "mol")
 GRAPH_NAMES = ("graph", "graph_id", "graph_index")
 EDGE_LIST_NAMES = (GRAPH_NAMES, ("source", "src", "from"), ("target", "dst", "to"))
 WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas between thousands"
 ROWS_AT_ONCE = 4096
 """Rows in memory while a file is scanned."""
+_SEPARATOR_ROWS = 20  # first rows by which it is found
 # One of these makes a first line a header even if other columns are called 0, 1, 2.
 _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
 
@@ -130,25 +132,45 @@ def open_table(path: str | Path) -> RecordFile:
         read, place, notes = partial(_csv_cells, name, _separator(name)), "line", ()
     header = next(read(), (0, []))[1]
     _check_header(name, header)
-    rows = partial(_checked_rows, name, place, len(header), read)
+    rows = partial(_checked_rows, name, place, header, read)
     return RecordFile(name, tuple(header), rows, notes)
 
 
 def _separator(name: str) -> str:
+    """What separates the cells: it cuts the first rows into equally many, and into the most."""
     with open_text(name, newline="") as lines:
-        head = lines.readline()
-    separator = max((",", ";", "\t"), key=head.count)
+        head = [line for line in islice(lines, _SEPARATOR_ROWS) if line.strip()] or [","]
+    present = [mark for mark in (",", ";", "\t") if mark in head[0]]
     # a bar comes last, as |x| may be part of a name
-    return "|" if separator not in head and "|" in head else separator
+    present = present or (["|"] if "|" in head[0] else [","])
+    return max(present, key=partial(_cells_of_each, head))
+
+
+def _cells_of_each(head: Sequence[str], separator: str) -> tuple[int, int]:
+    """Cells of each of some first rows, 0 if they have different numbers, and of the first one."""
+    count = head[0].count(separator)
+    with suppress(csv.Error):
+        widths = {len(row) for row in csv.reader(head, delimiter=separator)}
+        return widths.pop() if len(widths) == 1 else 0, count
+    return 0, count
 
 
 def _csv_cells(name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each row, the header first."""
+    """Line number and cells of each row, the header first.
+
+    Empty cells at the ends of rows, beyond those that have a name in the header, are dropped.
+    """
     with open_text(name, newline="") as lines:
         rows = csv.reader(lines, delimiter=separator, strict=True)
+        width = 0
         try:
             for row in rows:
-                yield rows.line_num, [cell.strip() for cell in row]
+                cells = [cell.strip() for cell in row]
+                while len(cells) > width and not cells[-1]:
+                    cells.pop()
+                if width or cells not in ([], ["sep="]):  # Excel's line on the separator
+                    width = width or len(cells)
+                    yield rows.line_num, cells
         except csv.Error as error:
             raise DataError(
                 f"{name}, line {rows.line_num}: {error}; expected plain CSV, "
@@ -157,18 +179,22 @@ def _csv_cells(name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _checked_rows(
-    name: str, place: str, width: int, read: Callable[[], Iterator[tuple[int, list[str]]]]
+    name: str, place: str, header: list[str], read: Callable[[], Iterator[tuple[int, list[str]]]]
 ) -> Iterator[tuple[str, list[str], None]]:
-    empty, rows = True, read()
+    empty, rows, width = True, read(), len(header)
     next(rows)
     for number, cells in rows:
         if not any(cells):
             continue
         if len(cells) != width:
-            quotes = "; put text that holds a separator in quotes" if place == "line" else ""
+            hint = "; put text that holds a separator in quotes" if place == "line" else ""
+            if len(cells) < width:
+                hint = "; end it with separators where its last values are missing"
+            elif width == 1:
+                hint = f" {header[0]!r}; the first line should be the names of the columns"
             raise DataError(
                 f"{name}, {place} {number}: got {len(cells)} cells, expected {width} as in the "
-                f"header{quotes}"
+                f"header{hint}"
             )
         empty = False
         yield f"{place} {number}", cells, None

@@ -12,8 +12,8 @@ from ...errors import DataError
 from ...input_files import printable
 from ..archives import check_zip
 
-_ERRORS = frozenset({"#N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"})
-"""What a formula without a value shows; read as a missing value."""
+EXCEL_ERRORS = frozenset({"#n/a", "#null!", "#div/0!", "#value!", "#ref!", "#name?", "#num!"})
+"""What a formula without a value shows, in lower case; read as a missing value."""
 
 
 def is_workbook(name: str) -> bool:
@@ -51,7 +51,7 @@ def sheet_cells(name: str) -> Iterator[tuple[int, list[str]]]:
 
 def _text(value: Any) -> str:
     """A cell as Excel writes it into a CSV file, but with all digits."""
-    if value is None or value in _ERRORS:
+    if value is None or str(value).lower() in EXCEL_ERRORS:
         return ""
     if isinstance(value, bool):
         return str(value).upper()
