@@ -12,8 +12,9 @@ from g2n2.errors import GrammarError, ReductionError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
-from g2n2.pipeline import FragmentWarning, choose_grammar, compare, derive, network_grammar
+from g2n2.pipeline import FragmentWarning, choose_grammar, derive, network_grammar
 from g2n2.reduction.certificates import certificate, digest
+from g2n2.reduction.compare import compare as prove_comparison
 
 TRACE = Grammar.parse("M → MM | A; S → Tr(M)")
 DERIVED = derive("· Tr", witnesses=False)
@@ -167,8 +168,11 @@ def test_what_is_damaged_is_refused(
         choose_grammar("-", reduce=True)
 
 
-def test_a_certificate_of_an_inclusion_is_no_reduction(tmp_path: Path) -> None:
-    proof = compare(find_grammar("r-G_L1"), find_grammar("r-G_L3")).forward.proof
+@pytest.mark.parametrize(("small", "large"), [("r-G_L1", "r-G_L3"), ("r-G_L1Σ", "r-G_L3Σ")])
+def test_a_certificate_of_an_inclusion_is_no_reduction(
+    small: str, large: str, tmp_path: Path
+) -> None:
+    proof = prove_comparison(find_grammar(small), find_grammar(large)).forward.proof
     assert proof is not None
     file = tmp_path / "inclusion.json"
     content = certificate(proof.claim.larger, proof.claim.smaller, [proof])

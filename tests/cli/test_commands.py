@@ -222,6 +222,16 @@ def test_check_refuses_other_text(text, message):
     assert message in printed
 
 
+@pytest.mark.parametrize("start", [[["x"]], [{}], 5, "abc", None])
+def test_a_damaged_certificate_is_invalid_whatever_it_should_be_about(start, tmp_path):
+    path = tmp_path / "c.json"
+    run("derive", "L1", "--out", str(path))
+    content = {**json.loads(path.read_text(encoding="utf-8")), "from": start}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    code, printed = run("check", str(path), "--fragment", "L1")
+    assert (code, printed.split(":")[0]) == (1, "invalid")
+
+
 def test_certificate_of_another_grammar_is_bad_input(tmp_path):
     path = tmp_path / "c.json"
     run("derive", "L1", "--out", str(path))

@@ -2,6 +2,7 @@
 
 import json
 
+import networkx as nx
 import pytest
 from test_commands import run
 
@@ -19,6 +20,27 @@ def test_separate_names_the_sentence_its_values_and_its_depth():
     network = json.loads(run("separate", C6, TRIANGLES, "--readout", "network", "--json")[1])
     assert network["depth"] == 2
     assert "is 0 on C6 (EhEG) and 12 on 2·C3 (EJaG)" in run("separate", C6, TRIANGLES)[1]
+
+
+def test_a_large_graph_is_called_as_it_was_typed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graphs = [nx.random_regular_graph(3, 60, seed=seed) for seed in (1, 2)]
+    for name, graph in zip("ab", graphs, strict=True):
+        nx.write_graph6(graph, f"{name}.g6", header=False)
+    first, second = (2 * sum(nx.triangles(graph).values()) for graph in graphs)
+    assert first != second
+    words = ("separate", "--grammar", "S → Tr(AAA); V → 1")
+    assert f"is {first} on a.g6 and {second} on b.g6" in run(*words, "a.g6", "b.g6")[1]
+    texts = [(tmp_path / f"{name}.g6").read_text().strip() for name in "ab"]
+    shown = f"is {first} on the first graph and {second} on the second"
+    assert shown in run(*words, *texts)[1]
+
+
+def test_weights_are_part_of_what_a_graph_is_called(tmp_path):
+    (tmp_path / "a.txt").write_text("0 1 2")
+    (tmp_path / "b.txt").write_text("0 1 3")
+    printed = run("separate", str(tmp_path / "a.txt"), str(tmp_path / "b.txt"))[1]
+    assert "is 4 on arcs 0→1:2 1→0:2 and 6 on arcs 0→1:3 1→0:3" in printed
 
 
 def test_with_f_tells_apart_what_words_of_walks_do_not():

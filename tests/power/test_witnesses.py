@@ -6,7 +6,7 @@ from g2n2.errors import GrammarError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar, Rule
 from g2n2.language.evaluation import evaluate
-from g2n2.power.separation import separate
+from g2n2.power.separation import Separation, separate
 from g2n2.power.witnesses import WordProbe, all_graphs, between, needed, witness
 from g2n2.power.wl_tests import ONE_WL, THREE_WL
 
@@ -51,6 +51,19 @@ def test_between_with_a_grammar_without_sentences_and_with_one_that_counts_nodes
     assert between(nodes, silent).to_json()["graphs"] == ["@", "A?"]
     assert between(constant, silent) is None
     assert between(nodes, R_G_L3) is None
+
+
+def test_two_marks_are_not_tried_on_graphs_that_would_fill_the_memory(monkeypatch):
+    grammar = Grammar.parse("M″ → M″M″ | A; S″ → Tr(M″); S′ → Σv. S″; S → Σu. S′")
+    tried = []
+
+    def merged(grammar, g, h, **options):
+        tried.append(len(g))
+        return Separation("same", "graph", "", "closure", ())
+
+    monkeypatch.setattr("g2n2.power.witnesses.separate", merged)
+    assert between(grammar, grammar) is None
+    assert max(tried) == 16  # the rook's graph; a word inside two marks has 16⁴ entries there
 
 
 def test_what_a_test_does_not_merge_is_not_probed():

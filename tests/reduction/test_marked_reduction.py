@@ -15,6 +15,8 @@ from g2n2.grammars.fragments import Fragment
 from g2n2.grammars.grammar import Grammar
 from g2n2.grammars.rules import Rule
 from g2n2.graphs.families import cfi, rook_graph, shrikhande_graph
+from g2n2.language.operations import Operation
+from g2n2.language.registry import registered
 from g2n2.pipeline import compare
 from g2n2.power.random_probes import probe_graphs
 from g2n2.power.separation import separate
@@ -47,6 +49,25 @@ def test_the_reduced_grammar_is_found_and_certified(fragment: str) -> None:
     assert verdict.valid, verdict.failure
     assert verdict.cited == ()
     assert verdict.claims == ("equal power, symmetric A, graph level",)
+
+
+@pytest.mark.filterwarnings("error")
+def test_scalars_may_be_multiplied_entry_by_entry() -> None:
+    """Search and checker agree on what a product of sentences is: without · it is S⊙S."""
+    found = reduction("1 diag Tr ⊙ mark_S")
+    assert found.reduced == Grammar.parse(
+        "S′ → Tr(M′) | (S′⊙S′); V′ → (V′⊙V′) | 1 | v; M′ → (M′⊙M′) | diag(V′) | A; S → Σv. S′"
+    )
+    assert check(json.loads(written("1 diag Tr ⊙ mark_S"))).valid
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_without_the_mark_need_not_be_rerooted() -> None:
+    with registered(Operation("cs", "cs", "ab->1b")):
+        found = reduce(Fragment("1 ⊙ × cs mark_S").exhaustive())
+        assert found.reduced == Grammar.parse("V′ → (V′⊙V′) | 1 | v; S → Σv. cs(V′)")
+        verdict = check(certificate(found.original, found.reduced, found.links))
+    assert verdict.valid, verdict.failure
 
 
 def test_the_steps_name_every_removed_rule_once() -> None:

@@ -82,7 +82,7 @@ def separate(
     else:
         if taken.note:
             show.say(taken.note)
-        _say_separation(separation, chosen.name, graphs)
+        _say_separation(separation, chosen.name, graphs, (first, second))
 
 
 def _separate_by_test(test: WLTest, graphs: tuple[Adjacency, Adjacency], json: bool) -> None:
@@ -303,13 +303,21 @@ def waiting(text: str) -> Iterator[None]:
         yield
 
 
-def _named(graph: Adjacency) -> str:
-    """`C6 (EhEG)`: the name of a graph, where it has one, and its graph6."""
+_LONGEST_GRAPH = 100
+"""Characters of a graph6 or a list of arcs that is still shown."""
+
+
+def _named(graph: Adjacency, typed: str, which: str) -> str:
+    """`C6 (EhEG)`: the name of a graph, where it has one, and its graph6; as typed if that is long.
+
+    `which` is what it is called where neither is short: `the first graph`.
+    """
     from ..graphs import to_graph6
     from ..graphs.names import graph_name, graph_text
 
     name = graph_name(graph)
-    return graph_text(graph) if name is None else f"{name} ({to_graph6(graph)})"
+    text = graph_text(graph) if name is None else f"{name} ({to_graph6(graph)})"
+    return next((t for t in (text, name or typed) if len(t) <= _LONGEST_GRAPH), which)
 
 
 _COMPARED = {
@@ -318,7 +326,9 @@ _COMPARED = {
 }
 
 
-def _say_separation(found: Separation, name: str, graphs: tuple[Adjacency, Adjacency]) -> None:
+def _say_separation(
+    found: Separation, name: str, graphs: tuple[Adjacency, Adjacency], typed: tuple[str, str]
+) -> None:
     show.say(f"{found.verdict} ({name}, read-out {found.readout})")
     if found.sentence is None:
         if found.primes:
@@ -332,8 +342,9 @@ def _say_separation(found: Separation, name: str, graphs: tuple[Adjacency, Adjac
     show.say(f"  {parts[-1].term}")
     if found.values is not None:
         modulo = f" modulo {found.modulus}" if found.modulus else ""
-        values = zip(found.values, graphs, strict=True)
-        shown = " and ".join(f"{value} on {_named(graph)}" for value, graph in values)
+        named = map(_named, graphs, typed, ("the first graph", "the second graph"))
+        values = zip(found.values, named, strict=True)
+        shown = " and ".join(f"{value} on {graph}" for value, graph in values)
         show.say(f"  is {shown}{modulo}")
     shortest = "no shorter sentence differs" if found.shortest else "not proved shortest"
     shown = "" if found.depth is None else f"{counted(found.depth, 'layer')}; "

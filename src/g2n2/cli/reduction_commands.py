@@ -89,10 +89,10 @@ def check(
         content = parse_certificate(sys.stdin.read(), file)
     else:
         content = read_certificate(Path(file), register_operations=False)
-    if fragment:
+    verdict = run(content)
+    if fragment and verdict.valid:
         declare_operations(content, file)
         _require_same_grammar(content, fragment, file)
-    verdict = run(content)
     if json:
         show.as_json({**vars(verdict), "from": content.get("from"), "to": content.get("to")})
     elif verdict.valid:

@@ -56,10 +56,16 @@ _SINGLE: dict[str, Callable[[], GraphLike]] = {
 
 
 def graph_text(graph: GraphLike) -> str:
-    """A graph's name, its graph6 where it has none, and its arcs where that cannot hold it."""
+    """A graph's name, its graph6 where it has none, and its arcs where that cannot hold it.
+
+    An arc whose weight is not 1 has it behind a colon: `0→1:2.5`.
+    """
     matrix = adjacency(graph)
     if not is_simple(matrix):
-        return "arcs " + " ".join(f"{i}→{j}" for i, j in np.argwhere(matrix).tolist())
+        weights = [(i, j, float(matrix[i, j])) for i, j in np.argwhere(matrix).tolist()]
+        return "arcs " + " ".join(
+            f"{i}→{j}" + (f":{weight:g}" if weight != 1 else "") for i, j, weight in weights
+        )
     return graph_name(matrix) or to_graph6(matrix)
 
 

@@ -132,7 +132,7 @@ def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
     """
     merging = weaker if weaker.sentence_rules else None
     last = _of_pairs("", (TWO_SIZES, *LARGER_PAIRS)).listed()
-    if stronger.marked and weaker.marked:
+    if stronger.scope == weaker.scope == 1:  # two marks would fill the memory with its 136 nodes
         last.append(pair_of_rings())
     return (
         _first(stronger, merging, known_pairs().listed())

@@ -104,9 +104,9 @@ def _inside_smaller(rules: list[Rule], depth: int, where: str) -> list[Rule]:
     """The rules over variables inside all marks, and the sentences that are summed."""
     names = mark_names(rules, where)
     for j in range(1, depth):
-        scalar = Hole(S.within(j))
-        between = {(S.within(j - 1), MarkSum(names[j - 1], scalar)), (S.within(j), scalar @ scalar)}
-        require(between <= set(rules), f"{where}: Σ. S or SS is missing at a scope between")
+        summed = (S.within(j - 1), MarkSum(names[j - 1], Hole(S.within(j)))) in rules
+        multiplied = not _products(j).isdisjoint(rules)
+        require(summed and multiplied, f"{where}: Σ. S or SS is missing at a scope between")
     outer = S.within(depth - 1)
     through = (outer, MarkSum(names[-1], Hole(S.within(depth)))) in rules
     inside: dict[Rule, None] = {}
@@ -146,9 +146,16 @@ def _linear_sums(rules: list[Rule], mark: str, outer: Sort) -> Iterator[Rule]:
                 yield head, MarkSum(mark, fill(body, [inner]))
 
 
+def _products(scope: int) -> set[Rule]:
+    """S → SS at a scope, by each of the operations that multiply two scalars."""
+    scalar = S.within(scope)
+    multiply = ("matmul", "hadamard", "scale")
+    return {(scalar, apply(op, Hole(scalar), Hole(scalar))) for op in multiply}
+
+
 def owed_laws(small: list[Rule], innermost: bool, where: str) -> Iterator[tuple[Key, Term]]:
     """The laws, by key, with the term each is about."""
-    products = (S, Hole(S) @ Hole(S)) in small
+    products = not _products(0).isdisjoint(small)
     yield ("count", MARK_RULE, ()), ONE.T @ ONE
     for head, body in small:
         if isinstance(body, Number):
@@ -163,10 +170,10 @@ def owed_laws(small: list[Rule], innermost: bool, where: str) -> Iterator[tuple[
     for head, body in small:
         marked = _Z in leaves(body)
         targets = ["z"] if marked else [str(i) for i in range(len(holes(body)))]
-        contexts = {S: ("",), V: ("c",), M: ("n", "xyᵀ")}.get(head)
-        require(contexts is not None, f"{where}: rows cannot be rerooted")
+        contexts = {S: ("",), V: ("c",), M: ("n", "xyᵀ")}.get(head, ())
+        require(bool(contexts) or not targets, f"{where}: rows cannot be rerooted")
         for target in targets:
-            for context in contexts or ():
+            for context in contexts:
                 yield ("reroot", (head, body), (target, context)), _in_context(body, context)
     u, w = opaque_leaf(V, 0), opaque_leaf(V, 1)
     yield ("merge", MARK_RULE, ()), _at_every_mark(apply("scale", u.T @ _Z, w.T @ _Z))

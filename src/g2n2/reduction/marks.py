@@ -61,6 +61,8 @@ TERMINALS = "yz"
 
 _Z = Leaf("z", V)
 MARK_RULE = Rule(V, _Z)
+_MULTIPLY = ("matmul", "hadamard", "scale")
+"""The operations that multiply two scalars."""
 _CONTEXT = 9
 """The number of the opaque words of a context, beyond those of any rule."""
 
@@ -107,13 +109,11 @@ def inside_larger(grammar: Grammar, depth: int) -> Grammar | None:
 def inside_smaller(grammar: Grammar) -> Grammar | None:
     """The rules inside all marks and the sentences that are summed; None for another structure."""
     depth, marks = grammar.scope, grammar.marks
-    between = [
-        rule
-        for j in range(1, depth)
-        for rule in (_summed(j, marks[j - 1]), Rule(S.within(j), _squared(j)))
-    ]
-    if not 0 < depth <= len(TERMINALS) or not set(between) <= set(grammar.all_rules):
+    if not 0 < depth <= len(TERMINALS):
         return None
+    for j in range(1, depth):
+        if _summed(j, marks[j - 1]) not in grammar or not product_rules(grammar, j):
+            return None
     outer = S.within(depth - 1)
     through = _summed(depth, marks[-1]) in grammar.all_rules
     rules: list[Rule] = []
@@ -154,18 +154,21 @@ def _linear_sums(grammar: Grammar, depth: int) -> Iterator[Rule]:
                 yield Rule(rule.head, MarkSum(mark, fill(rule.body, [Hole(hole.within(1))])))
 
 
-def with_marks(inside: Grammar, marks: Sequence[str], products: bool) -> Grammar:
-    """The grammar that sums the sentences of another over marks, which it has inside."""
+def with_marks(inside: Grammar, marks: Sequence[str], products: bool, times: str) -> Grammar:
+    """The grammar that sums the sentences of another over marks, which it has inside.
+
+    `times` is the operation that multiplies two scalars.
+    """
     depth = len(marks)
     inner = [primed(rule, marks) for rule in inside.all_rules if rule.holes != (S, S)]
     rules = [rule for rule in inner if products or rule.head.plain != S]
     if products:
-        rules += [Rule(S.within(depth), _squared(depth)), _summed(depth, marks[-1])]
+        rules += [_product(depth, times), _summed(depth, marks[-1])]
     else:
         outer = S.within(depth - 1)
         rules += [Rule(outer, MarkSum(marks[-1], r.body)) for r in inner if r not in rules]
     for j in range(depth - 1, 0, -1):
-        rules += [Rule(S.within(j), _squared(j)), _summed(j, marks[j - 1])]
+        rules += [_product(j, times), _summed(j, marks[j - 1])]
     return Grammar.of(rules, "", inside.supports, default_readout=False)
 
 
@@ -201,7 +204,7 @@ def owed_laws(inner: Grammar, innermost: bool) -> Iterator[Obligation]:
     for rule in inner.sentence_rules:
         if not (S in rule.holes or isinstance(rule.body, Number) or _Z in leaves(rule.body)):
             yield Obligation("return", rule, (), _filled(rule))
-    if not innermost or any(rule.holes == (S, S) for rule in inner.sentence_rules):
+    if not innermost or product_rules(inner):
         return
     for rule in inner.all_rules:
         targets = ["z"] if _Z in leaves(rule.body) else [str(i) for i in range(len(rule.holes))]
@@ -344,8 +347,14 @@ def is_plain(body: Term) -> bool:
     return multilinear(body) and not any(isinstance(t, MarkSum) for t in subterms(body))
 
 
-def _squared(scope: int) -> Term:
-    return Hole(S.within(scope)) @ Hole(S.within(scope))
+def product_rules(grammar: Grammar, scope: int = 0) -> list[str]:
+    """The operations that multiply two scalars in a rule of the grammar, the usual one first."""
+    return [op for op in _MULTIPLY if _product(scope, op) in grammar]
+
+
+def _product(scope: int, operation: str) -> Rule:
+    scalar = S.within(scope)
+    return Rule(scalar, apply(operation, Hole(scalar), Hole(scalar)))
 
 
 def _summed(scope: int, mark: str) -> Rule:

@@ -35,6 +35,7 @@ from .marks import (
     inside_depth,
     inside_larger,
     inside_smaller,
+    product_rules,
     prove_laws,
     with_marks,
 )
@@ -295,8 +296,9 @@ def _smallest_marked(grammar: Grammar, assume: Assumption, level: Level) -> Simu
         return None
     reduced = _smallest(inner, assume, level)
     marks = grammar.marks or ("v",)
+    (times, *_) = product_rules(inner) or ["matmul"]
     for products in (False, True):
-        smaller = with_marks(reduced.smaller if reduced else inner, marks, products)
+        smaller = with_marks(reduced.smaller if reduced else inner, marks, products, times)
         simulation = link(grammar, smaller, assume, level)
         if simulation is not None and cost(smaller) < cost(grammar):
             return simulation
