@@ -26,6 +26,7 @@ from ..q2 import (
 )
 from ..q3 import ERRICA_ACCURACY, GIN, RELEASED, SETS
 from ..q4 import MEDIAN
+from ..runner import cells_of
 from . import tu
 from .entries import (
     FILTER_LABELS,
@@ -48,7 +49,21 @@ def all_facts(results: Results) -> dict[str, Any]:
     """Facts by question, and words for verdicts."""
     questions = {"q1": q1, "q2": q2, "q3": q3, "q4": q4, "power": power, "molecules": molecules}
     facts: dict[str, Any] = {name: facts(results) for name, facts in questions.items()}
+    facts["cells"] = {question: len(cells_of(question)) for question in questions}
+    facts["missing"] = {question: missing(results, question) for question in questions}
     return facts | {"verdict": lambda met: "met" if met else "**missed**"}
+
+
+def missing(results: Results, question: str) -> dict[str, list[str]]:
+    """Cells without a whole record, with the seeds that lack: `0`, or `0 (363 of 400 run)`."""
+    done = {(r.cell, r.seed): r.done for r in results.records if r.question == question}
+    seeds: dict[str, list[str]] = {}
+    for cell in cells_of(question):
+        have = done.get((cell.name, cell.seed), 0)
+        if have < cell.parts:
+            run = f" ({have} of {cell.parts} run)" if have else ""
+            seeds.setdefault(cell.name, []).append(f"{cell.seed}{run}")
+    return seeds
 
 
 def q1(results: Results) -> dict[str, Any]:
@@ -235,7 +250,7 @@ def molecules(results: Results) -> dict[str, Any]:
     """The best of the others where several were run, and where the library's defaults reach it.
 
     Numbers are compared as printed, on molhiv with the published ones too. `absent` names the
-    contenders that were not run, by the splits where they are missing and ours is not.
+    contenders that were not run, by the splits where they are missing.
     """
     best: dict[str, str] = {}
     reached: list[str] = []
@@ -250,6 +265,8 @@ def molecules(results: Results) -> dict[str, Any]:
         if problem.name == "molhiv":
             others |= {f"{name} (cited)": row["ROC-AUC"].number for name, row in listed.items()}
         label = f"{problem.name} ({how})"
+        for contender in (MOLECULE_LABELS[c] for c, value in values.items() if value is None):
+            absent.setdefault(contender, []).append(label)
         if not others:
             continue
         better: Best = min if problem.metric == "RMSE" else max
@@ -259,8 +276,6 @@ def molecules(results: Results) -> dict[str, Any]:
         if ours := values[OURS]:
             mean = round(ours.mean, 3)
             (reached if better((mean, top)) == mean else behind).append(label)
-            for contender in (MOLECULE_LABELS[c] for c, value in values.items() if value is None):
-                absent.setdefault(contender, []).append(label)
     labels = {m.name: {f"{m.name} ({how})" for how in m.splits} for m in MOLECULE_SETS}
     return {
         "best": best,

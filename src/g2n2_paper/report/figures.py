@@ -223,12 +223,15 @@ def draw_power(results: Results, figure: Any) -> None:
             labels[1] = ""
         axes.barh(height, trained, 0.3, color=BLUE, label=labels[2])
         axes.plot(clear, height, "D", color=ORANGE, markersize=5, label=labels[3])
-        axes.text(max(bound, trained) + 3, height, f"{trained:.0f}", va="center", fontsize=8.5)
+        text = f"{trained:.0f}"
+        if lacking := 400 - results.of("power", f"brec/{name}")[0].done:
+            text += f" ({lacking} not run)"
+        axes.text(max(bound, trained) + 3, height, text, va="center", fontsize=8.5)
         labels = ["", labels[1], "", ""]
     ppgn = cited("brec").rows["PPGN"]["total (400)"].number
     axes.axvline(ppgn, color=SOFT, linestyle=(0, (4, 3)), label=f"PPGN, published: {ppgn:.0f}")
     axes.set_yticks(heights, map(entries.power_label, contenders.values()))
-    axes.set(xlim=(0, 410), xlabel="pairs of BREC told apart, of 400")
+    axes.set(xlim=(0, 445), xlabel="pairs of BREC told apart, of 400")
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=FAINT)
     figure.legend(loc="outside lower center", ncols=3, fontsize=8.5)
