@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from g2n2.data.suites import load_suite
 from g2n2.graphs import Adjacency
@@ -89,18 +90,9 @@ def close_pairs(values: Floats, tolerance: Floats, among: Pairs | None = None) -
     if among is not None:
         difference = np.abs(values[among[:, 0]] - values[among[:, 1]])
         return among[(difference <= tolerance).all(1)]
-    # Sorted by the column that varies most, only neighbours can agree.
-    column = int(np.argmax(values.std(0) / tolerance))
-    order = np.argsort(values[:, column])
-    ordered = values[order, column]
-    ends = np.searchsorted(ordered, ordered + tolerance[column], side="right")
-    chunks = [np.zeros((0, 2), dtype=np.int64)]
-    for start, end in enumerate(ends.tolist()):
-        others = order[start + 1 : end]
-        if len(others):
-            pairs = np.column_stack([np.full(len(others), order[start]), others])
-            chunks.append(close_pairs(values, tolerance, np.sort(pairs, axis=1)))
-    return np.concatenate(chunks)
+    units = values / np.where(tolerance > 0, tolerance, 1.0)
+    candidates = cKDTree(units).query_pairs(1.001, p=np.inf, output_type="ndarray")
+    return close_pairs(values, tolerance, candidates)
 
 
 @lru_cache(maxsize=2)

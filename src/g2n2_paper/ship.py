@@ -10,10 +10,12 @@ import csv
 import json
 import shutil
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jinja2 import Template
 
 from g2n2.data.graph_set import GraphSet, Ints
 from g2n2.data.qm9 import QM9_TARGETS, load_qm9
@@ -67,7 +69,7 @@ def ship(source: Path, cache: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     written = {}
     for name, content in contents.items():
-        written[name] = _json(content)
+        written[name] = json.dumps(content, ensure_ascii=False).encode()
         (out / name).write_bytes(written[name])
     shutil.copyfile(source / BEST, out / BEST)
     written[BEST] = (out / BEST).read_bytes()
@@ -75,12 +77,10 @@ def ship(source: Path, cache: Path, out: Path) -> None:
     (out / "result.json").write_bytes(json.dumps(result, ensure_ascii=False, indent=1).encode())
     chosen = np.random.default_rng(0).permutation(splits["test"])[:KEPT]
     _write_held_out(out / HELD_OUT, graphs, np.sort(chosen))
-    (out / CARD).write_text(_card(result, run, written[BEST]), encoding="utf-8")
-
-
-def _json(content: Any) -> bytes:
-    """Lists of numbers on one line: there are twelve thousand errors."""
-    return json.dumps(content, ensure_ascii=False).encode()
+    template = files(__package__).joinpath("card.md").read_text(encoding="utf-8")
+    facts = {"result": result, "config": config, "targets": QM9_TARGETS, "best": BEST}
+    card = Template(template, keep_trailing_newline=True)
+    (out / CARD).write_text(card.render(**facts, digest=sha256(written[BEST])), encoding="utf-8")
 
 
 def _write_held_out(path: Path, graphs: GraphSet, chosen: Ints) -> None:
@@ -98,45 +98,3 @@ def _write_held_out(path: Path, graphs: GraphSet, chosen: Ints) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerows([["id", "smiles", *names], *rows])
-
-
-def _card(result: dict[str, Any], run: Run, weights: bytes) -> str:
-    """What the network is, how it was made, how good it is and where it is not to be used."""
-    lines = []
-    for target in QM9_TARGETS:
-        scores, guess = result["test"][target.name], result["test_of_constant_guess"][target.name]
-        reliability = result["test_reliability"][target.name]
-        cells = (
-            f"{target.symbol} ({target.name})",
-            target.unit,
-            f"{scores['mae']:.3g}",
-            f"{guess['mae']:.3g}",
-            f"± {reliability['width'] / 2:.3g}",
-            f"{100 * reliability['coverage']:.1f} %",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    made, parts = result["made_with"], result["graphs"]
-    table = "\n".join(lines)
-    return f"""# qm9: twelve quantum-chemical properties from SMILES
-
-The network of `{run.config.grammar}`, width {run.config.width}, {run.config.layers} layers,
-{result["parameters"]:,} weights. It reads the molecular graph with its hydrogens: no geometry, no
-stereochemistry. A value is that of the conformer in QM9, which the network does not see.
-
-Trained on {parts["train"]:,} molecules of QM9 (Ramakrishnan et al. 2014, B3LYP/6-31G(2df,p)),
-chosen and calibrated on {parts["validation"]:,}, tested on {parts["test"]:,}; {result["epochs"]}
-epochs, {result["seconds"]:.0f} s on {made["device"]}, torch {made["torch"]}:
-
-    g2n2 train --config training.toml --out runs/qm9
-    g2n2-paper ship runs/qm9
-
-| property | unit | test MAE | guessing the mean | 90 % interval | holds of the test |
-|:---|:---|---:|---:|---:|---:|
-{table}
-
-Energies are totals: per-element values, fitted on the training molecules, are added to what the
-network gives. Not for other elements, charged molecules or more than 9 heavy atoms; predictions say
-so in their note, and intervals do not hold there.
-
-`{BEST}` sha256 {sha256(weights)}
-"""

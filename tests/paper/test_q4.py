@@ -22,6 +22,7 @@ from g2n2_paper.chebyshev_start import write_chebyshev_start
 from g2n2_paper.filter_ceilings import of_adjacency, polynomial_ceiling, repeated_ceiling
 from g2n2_paper.filter_images import CPU, PARTS, Images, band_response, r_squared
 from g2n2_paper.filter_runs import (
+    SHRINK,
     FilterNetwork,
     FilterPlan,
     fit,
@@ -29,10 +30,10 @@ from g2n2_paper.filter_runs import (
     numbers,
     one_run,
     outputs,
+    read_features,
 )
 from g2n2_paper.q4 import CHEBYSHEV, NETWORKS, cells, detail, metrics
 from g2n2_paper.runner import Job
-from g2n2_paper.solved_readout import SHRINK, read_features
 
 SIDE = 7
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from g2n2_paper.solved_readout import ridge
+from g2n2_paper.filter_runs import ridge
 
 
 def columns_and_truth(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
