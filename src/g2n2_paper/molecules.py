@@ -192,13 +192,14 @@ def train_network(problem: Problem, config: RunConfig, graphs: GraphSet, job: Jo
     """A network of the library, trained as `g2n2 train` does."""
     folder, label = job.work / "run", GPU if job.torch_device().type == "cuda" else CPU
     trained, seconds = timed(job, label, partial(train, config, folder, job, graphs))
-    metrics = problem.metrics(trained.scores["all"])
+    metrics, files = problem.metrics(trained.scores["all"]), RunFolder(folder)
+    size = {"parameters": files.read_json("result.json")["parameters"]}
     return Measurement(
         len(trained.history),
         "epochs",
-        metrics | {label: seconds, "parameters": trained.parameters},
+        metrics | {label: seconds} | size,
         data={"graphs": checksum(graphs)},
-        config=described(RunFolder(folder).config()),
+        config=described(files.config()),
         detail={name: [row[name] for row in trained.history] for name in trained.history[0]},
     )
 

@@ -32,7 +32,7 @@ from g2n2.atomic_files import replace_file, sole_writer
 from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
 from g2n2.training.processes import find_device
-from g2n2.training.run_folder import provenance
+from g2n2.training.run_folder import provenance, source_digest
 
 from .record import EARLIER, QUESTIONS, CellRecord, record_path
 
@@ -333,7 +333,7 @@ def _attempt(folder: Path, job: Job, name: str = ATTEMPTS) -> Iterator[list[dict
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     attempts: list[dict[str, Any]] = _read(path) if path.exists() else []
-    sources = {"paper source": _source_digest(), "seconds": 0.0}
+    sources = {"paper source": source_digest(Path(__file__).parent), "seconds": 0.0}
     attempts.append(provenance(job.torch_device()) | sources)
     start = time.monotonic()
     replace_file(path, json.dumps(attempts).encode())
@@ -351,15 +351,6 @@ def _read(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError(f"{path} is damaged ({error}); delete it to compute it again") from None
-
-
-def _source_digest() -> str:
-    """Of the files of this package; `source` of the provenance is that of the library."""
-    package = Path(__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()
 
 
 def _record(cell: Cell, measured: Measurement, attempts: list[dict[str, Any]]) -> CellRecord:

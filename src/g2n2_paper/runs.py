@@ -12,14 +12,12 @@ import gc
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
-
-from torch import nn
 
 from g2n2.data.catalogue import dataset_options, find_dataset
 from g2n2.data.graph_set import GraphSet, Ints
@@ -29,9 +27,8 @@ from g2n2.training.evaluate import Outcome
 from g2n2.training.processes import free_cached_memory
 from g2n2.training.run import Run
 from g2n2.training.run_folder import RunFolder
-from g2n2.training.session import Watch, train_config
+from g2n2.training.session import Result, train_config
 from g2n2.training.setup import chosen_graphs, read_source
-from g2n2.training.task import Scores
 
 from .runner import Cell, Job, Measurement
 
@@ -46,16 +43,6 @@ PERCENT_DIGITS = 3
 Measure = Callable[[Outcome, Path], Mapping[str, float]]
 Source = Callable[[str | None], GraphSet]
 """Graphs that are not simply those of a data set, given the folder of data files."""
-
-
-@dataclass
-class Trained:
-    """A finished run."""
-
-    parameters: int  # number of weights
-    scores: Scores  # of the best weights on the test graphs, by target; empty without test graphs
-    guesses: Scores  # the same for a constant guess
-    history: list[dict[str, float]]  # one row for each epoch
 
 
 def load(config: RunConfig, job: Job, source: Source | None = None) -> GraphSet:
@@ -75,32 +62,24 @@ def _whole(dataset: str, data: str | None, options: tuple[tuple[str, Any], ...])
 
 def train(
     config: RunConfig, folder: Path, job: Job, graphs: GraphSet, recorded: Recorded | None = None
-) -> Trained:
+) -> Result:
     """Train, or resume from the last checkpoint of the folder.
 
     A CPU computes in 32 bits, whatever the settings say. Runs on the same graphs can share their
     `recorded` CUDA graphs.
     """
-    weights = 0
-
-    def summary(_config: RunConfig, _parts: Any, model: nn.Module) -> None:
-        nonlocal weights
-        weights = sum(weight.numel() for weight in model.parameters())
-
     try:
-        result = train_config(
+        return train_config(
             replace(config, device=job.device, precision=run_precision(config, job)),
             folder,
             resume=RunFolder(folder).started,
             graphs=graphs,
-            watch=Watch(summary=summary),
             pictures=False,
             recorded=recorded,
         )
     finally:
         gc.collect()  # a run's CUDA graphs hold memory until the loop is collected
         free_cached_memory(job.torch_device())
-    return Trained(weights, result.scores, result.guesses, result.history)
 
 
 def run_precision(config: RunConfig, job: Job) -> str:
@@ -146,7 +125,7 @@ def _measure_run(
     if measure:
         metrics |= measure(Run(folder, job.device).evaluate("test", graphs), folder)
     metrics |= {
-        "parameters": trained.parameters,
+        "parameters": files.read_json("result.json")["parameters"],
         "seconds per epoch (training)": epoch_seconds(history),
         "best epoch": min(history, key=lambda row: row[score])["epoch"],
     }

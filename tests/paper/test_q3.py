@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from g2n2_paper.q3 import (
     whole_split,
 )
 from g2n2_paper.runner import Job
-from g2n2_paper.runs import Trained, load
+from g2n2_paper.runs import load
 
 CURVES = [[50.0, 80.0, 95.0], [70.0, 76.0, 45.0]]
 
@@ -82,7 +83,7 @@ def splits_of_runs(monkeypatch):
         }
         tested = {"all": {"accuracy": 0.5}} if "test" in graphs.splits else {}
         rows = [{"validation accuracy": share} for share in (0.25, 0.75, 0.5)]
-        return Trained(1, tested, {}, rows[: config.epochs])
+        return SimpleNamespace(scores=tested, history=rows[: config.epochs])
 
     monkeypatch.setattr(runs, "train", train)
     return splits

@@ -393,9 +393,9 @@ def commit() -> str | None:
         return None
 
 
-def source_digest() -> str:
-    """sha256 over the package's source files."""
-    package = Path(__file__).resolve().parents[1]
+def source_digest(package: Path | None = None) -> str:
+    """sha256 over the source files of a package: of g2n2 if none is named."""
+    package = package or Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())

@@ -68,17 +68,14 @@ class Case:
         return replace(self.at_most(batch=4, nodes=16, width=8, layers=2, batches=2), floor=None)
 
 
-def _case(row: dict[str, Any]) -> Case:
-    fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in row.items()}
-    if "floor" in fields:
-        fields["floor"] = Floor(**fields["floor"])
-    return Case(**fields)
+def _case(fields: dict[str, Any]) -> Case:
+    values = {n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()}
+    floor = fields.get("floor")
+    return Case(**{**values, "floor": Floor(**floor) if floor else None})
 
 
-CASES = tuple(
-    _case(row)
-    for row in tomllib.loads(files(__package__).joinpath("cases.toml").read_text("utf-8"))["cases"]
-)
+_TEXT = files(__package__).joinpath("cases.toml").read_text("utf-8")
+CASES = tuple(map(_case, tomllib.loads(_TEXT)["cases"]))
 
 
 def cases_for(device: Device, wanted: Sequence[str] = ()) -> list[Case]:

@@ -18,9 +18,8 @@ from g2n2.errors import DataError
 
 from ..bench.run import read_results
 from . import facts, performance
-from .drawing import Drawing
 from .entries import Entries
-from .figures import drawings, roofline
+from .figures import Drawing, drawings, roofline
 from .numbers import Results, cited
 
 RENDERED = ("docs/results.md", "docs/results-appendix.md")

@@ -171,7 +171,8 @@ def group_tables(rows: Iterable[Row], group: str) -> str:
 
 def kernel_table(folder: Path) -> str:
     """Markdown: how many times longer a step takes without each kernel."""
-    rows = [row for path in sorted(folder.glob("*.json")) for row in _steps(path) if row["without"]]
+    records = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+    rows = [row for record in records for row in record["steps"] if row["without"]]
     if not rows:
         return "*Not measured yet: `python benchmarks/without_kernels.py`.*"
     kinds = sorted({(row["by"] == "compiled", row["batch"], row["by"]) for row in rows})
@@ -180,11 +181,6 @@ def kernel_table(folder: Path) -> str:
     names = dict.fromkeys(row["without"] for row in rows)
     lines = [[n, *(found.get((n, batch, by), EMPTY) for _, batch, by in kinds)] for n in names]
     return markdown(headers, lines)
-
-
-def _steps(path: Path) -> list[Row]:
-    steps: list[Row] = json.loads(path.read_text(encoding="utf-8"))["steps"]
-    return steps
 
 
 def _times(row: Row) -> str:
