@@ -32,12 +32,8 @@ BEST = "test R² (best run)"
 Run = dict[str, Any]
 
 
-def _read_networks() -> tuple[FilterNetwork, ...]:
-    content = files(__package__).joinpath("q4.toml").read_text(encoding="utf-8")
-    return tuple(FilterNetwork(**row) for row in tomllib.loads(content)["networks"])
-
-
-NETWORKS = _read_networks()
+_TEXT = files(__package__).joinpath("q4.toml").read_text(encoding="utf-8")
+NETWORKS = tuple(FilterNetwork(**row) for row in tomllib.loads(_TEXT)["networks"])
 CHEBYSHEV = NETWORKS[0]
 SMOKE = (
     FilterNetwork("ChebNet", baseline="ChebNet", width=8, options={"order": 5}),

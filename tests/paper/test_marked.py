@@ -15,8 +15,7 @@ from g2n2_paper import counting
 from g2n2_paper.classes import ClassTraining, calibrated_cell
 from g2n2_paper.contenders import MARKED
 from g2n2_paper.counting import BEYOND_COUNTS, NORMALISED, WRITTEN, beyond_counts, written_cell
-from g2n2_paper.marked_layers import STARTS, separated_by_layer
-from g2n2_paper.power import cells
+from g2n2_paper.power import STARTS, cells, separated_by_layer
 from g2n2_paper.runner import Job
 
 INDUCED = {

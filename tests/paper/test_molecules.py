@@ -21,7 +21,7 @@ from g2n2_paper.molecules import GINE, SMOKE, Problem, cells, contender_cell, fi
 from g2n2_paper.record import CellRecord
 from g2n2_paper.report.entries import Entries
 from g2n2_paper.report.facts import molecules as facts
-from g2n2_paper.report.numbers import Results
+from g2n2_paper.report.tables import Results
 from g2n2_paper.runner import Job, run_cells
 
 pytest.importorskip("rdkit")

@@ -10,6 +10,7 @@ from typing import Any
 
 from g2n2.errors import DataError
 
+from .. import q3
 from ..brec import BEYOND, TRAINED
 from ..contenders import BOUND, CONTENDERS, MARKED, PAIRS, PPGN_ALIKE, SEPARATED, Contender
 from ..counting import BEYOND_COUNTS, COUNTS, MERGED, NORMALISED, OTHER
@@ -20,33 +21,26 @@ from ..molecules import CONTENDERS as ON_MOLECULES
 from ..molecules import CPU, GPU
 from ..molecules import SEEDS as MOLECULE_SEEDS
 from ..q1 import GRAMMARS
-from ..q3 import (
-    ACCURACY,
-    DEVIATION,
-    ERRICA_SETS,
-    GIN,
-    MODELS,
-    SETS,
-    STATISTICS,
-    VARIANTS,
-    TuRun,
-)
 from ..q4 import BEST, MEDIAN, NETWORKS, WORST
 from ..record import EARLIER, CellRecord
 from . import tu
-from .numbers import (
+from .tables import (
     EMPTY,
     KERNELS,
+    Metric,
     Results,
+    Source,
+    Sources,
     TableEntry,
     Value,
     cited,
     duration,
     entry,
+    markdown,
     minus,
+    table,
     written,
 )
-from .tables import Metric, Source, Sources, markdown, table
 
 FILTERS = ("low", "high", "band")
 FILTER_LABELS = {
@@ -112,7 +106,7 @@ class Entries(Sources):
 
     table = staticmethod(table)
     grammars: Mapping[str, str] = {label: name for name, label in GRAMMARS.items()}
-    sets: Mapping[str, str] = {name: name for name in SETS}
+    sets: Mapping[str, str] = {name: name for name in q3.SETS}
     filters: Mapping[str, str] = {f"{name}-pass R²": name for name in FILTERS}
     contenders: Mapping[str, str] = {power_label(c): c.name for c in ON_CLASSES}
     beyond_counts: Mapping[str, str] = {name.replace("_", " "): name for name in BEYOND_COUNTS}
@@ -160,7 +154,7 @@ class Entries(Sources):
         return f"{rank} ({among_gnns})"
 
     def by_statistic(
-        self, pattern: str, models: Sequence[str] = MODELS, only: Sequence[str] = STATISTICS
+        self, pattern: str, models: Sequence[str] = q3.MODELS, only: Sequence[str] = q3.STATISTICS
     ) -> dict[str, Source]:
         """Our networks by each statistic, set by set; `pattern` is filled with both names."""
         return {
@@ -170,7 +164,9 @@ class Entries(Sources):
         }
 
     def _accuracy(self, cell: str, statistic: str) -> Metric:
-        return self.ours("q3", cell, ACCURACY.format(statistic), 1, DEVIATION.format(statistic))
+        return self.ours(
+            "q3", cell, q3.ACCURACY.format(statistic), 1, q3.DEVIATION.format(statistic)
+        )
 
     def counted_ranks(self) -> dict[str, Source]:
         """The rank of G²N² as counted from the printed rows."""
@@ -191,27 +187,27 @@ class Entries(Sources):
 
         return {f"G²N² less {model}": partial(difference, model) for model in tu.OTHERS}
 
-    def tu_variants(self, sets: Iterable[str] = SETS) -> str:
+    def tu_variants(self, sets: Iterable[str] = q3.SETS) -> str:
         """Epochs and input of the GIN code: what the plan gives, the variant, the published row."""
         rows: dict[str, Source] = {}
-        for variant in VARIANTS:
+        for variant in q3.VARIANTS:
             name, model = variant.set_name, variant.model
             if name not in sets or not self.results.of("q3", variant.name):
                 continue
-            for run in (TuRun(name, model), variant):
+            for run in (q3.TuRun(name, model), variant):
                 row = f"{tu.label(model)} on {name}, {run.epochs} epochs"
                 if name.startswith("IMDB"):
                     row += f", degrees as {'classes' if run.one_hot else 'a number'}"
                 last = entry(tu.last_epoch(self.results, run.name), 1)
-                each = {s: self._accuracy(run.name, s)() for s in STATISTICS}
+                each = {s: self._accuracy(run.name, s)() for s in q3.STATISTICS}
                 rows[row] = {"last epoch": last, **each}.__getitem__
             row = f"{model} on {name}, cited"
-            rows[row] = defaultdict(str, {GIN: cited("tu").rows[model][name].text}).__getitem__
-        return table("%", rows, {name: name for name in ("last epoch", *STATISTICS)})
+            rows[row] = defaultdict(str, {q3.GIN: cited("tu").rows[model][name].text}).__getitem__
+        return table("%", rows, {name: name for name in ("last epoch", *q3.STATISTICS)})
 
     def errica_sets(self) -> dict[str, str]:
         """The sets that were run by Errica's splits."""
-        return {n: n for n in ERRICA_SETS if self.results.of("q3", f"errica/{n}/G2N2")}
+        return {n: n for n in q3.ERRICA_SETS if self.results.of("q3", f"errica/{n}/G2N2")}
 
     # Q4
 

@@ -36,8 +36,7 @@ from .entries import (
     molecule_score,
     networks_by_depth,
 )
-from .numbers import Results, Value, cited, written
-from .tables import TARGETS, Best, mae_of
+from .tables import TARGETS, Best, Results, Value, cited, mae_of, written
 
 LONG_AIMS = {"u0": 0.00022, "homo": 0.00092, "mu": 0.015, "alpha": 0.05, "r2": 0.1}
 """Errors of targets alone, in hartree and atomic units; 6 meV for U₀ and 25 meV for ε_homo."""

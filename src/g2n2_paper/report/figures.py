@@ -25,8 +25,7 @@ from ..molecule_sets import SETS as MOLECULE_SETS
 from ..q1 import GRAMMARS
 from ..q3 import GIN, MODELS, NESTED, RELEASED, SETS
 from . import entries, tu
-from .numbers import Results, cited
-from .tables import TARGETS, mae_of
+from .tables import TARGETS, Results, cited, mae_of
 
 INK, SOFT, FAINT = "#1f2430", "#5b6472", "#c9ced6"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"

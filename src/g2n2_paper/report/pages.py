@@ -20,7 +20,7 @@ from ..bench.run import read_results
 from . import facts, performance
 from .entries import Entries
 from .figures import Drawing, drawings, roofline
-from .numbers import Results, cited
+from .tables import Results, cited
 
 RENDERED = ("docs/results.md", "docs/results-appendix.md")
 MARKED = ("README.md", "docs/beyond-3wl.md", "docs/findings.md", "docs/performance.md")

@@ -10,8 +10,7 @@ from typing import Any
 from ..bench.cases import GIB
 from ..bench.measures import PARTS, REST, kernel_digest
 from ..bench.run import Row
-from .numbers import EMPTY
-from .tables import markdown
+from .tables import EMPTY, markdown
 
 UNITS = {"graphs_per_second": "graphs/s", "epoch_seconds": "s", "peak_bytes": "GiB"}
 _SCALING = ("graphs/s", "ms a batch", "TFLOP/s", "of peak", "GiB")

@@ -6,7 +6,7 @@ from math import sqrt
 from statistics import fmean, pstdev, stdev
 
 from ..q3 import ACCURACY, DEVIATION, GIN, MODELS, RELEASED, SETS
-from .numbers import KERNELS, Results, Value, cited
+from .tables import KERNELS, Results, Value, cited
 
 OTHERS = tuple(model for model in MODELS if model != "G2N2")
 NOT_OTHER_GNNS = (*KERNELS, "G²N²")

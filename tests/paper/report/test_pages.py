@@ -13,9 +13,8 @@ from g2n2.errors import DataError
 from g2n2_paper.cli import app
 from g2n2_paper.record import CellRecord
 from g2n2_paper.report import facts, tu
-from g2n2_paper.report.numbers import Results, TableEntry, cited, written
 from g2n2_paper.report.pages import Pages
-from g2n2_paper.report.tables import Sources, bold, table
+from g2n2_paper.report.tables import Results, Sources, TableEntry, bold, cited, table, written
 
 ROOT = Path(__file__).parents[3]
 
