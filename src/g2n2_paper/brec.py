@@ -141,7 +141,6 @@ def _brec(data: str | None) -> Suite:
 
 
 def of_pairs(suite: Suite, chosen: Sequence[int]) -> Suite:
-    """The suite of some pairs."""
     graphs = tuple(suite.graphs[i] for number in chosen for i in suite.pairs[number])
     pairs = tuple((2 * number, 2 * number + 1) for number in range(len(chosen)))
     return Suite(suite.name, graphs, pairs, tuple(suite.categories[number] for number in chosen))
@@ -286,7 +285,6 @@ def clearest_gap(first: Embeddings, second: Embeddings) -> float:
 
 
 def metrics(verdicts: Sequence[PairVerdict], exact: ExactPower) -> dict[str, float | None]:
-    """The metrics of the cell."""
     table: dict[str, float | None] = {
         CLEAR: sum(v["clear"] for v in verdicts),
         "judged within the bound": sum(v["pair"] not in exact.beyond for v in verdicts),

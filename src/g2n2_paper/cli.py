@@ -40,8 +40,6 @@ Device = Annotated[DeviceName, typer.Option(help="Where to compute.")]
 
 
 def _question(question: str) -> Callable[..., None]:
-    """The command of a question."""
-
     def command(
         only: Annotated[
             list[str] | None, typer.Option(help="Cells whose name has this part, as single/r2.")

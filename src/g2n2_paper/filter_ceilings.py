@@ -37,7 +37,6 @@ SETTINGS = {
 
 
 def ceilings(graphs: GraphSet) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """The metrics and the detail of the cell."""
     metrics: dict[str, float] = {}
     detail: dict[str, list[float]] = {"degrees": list(DEGREES)}
     grid = graphs.adjacency(0)

@@ -39,7 +39,6 @@ class CellRecord:
         return record_path(results, self.question, self.cell, self.seed)
 
     def write(self, results: Path) -> Path:
-        """Write the file atomically."""
         path = self.path(results)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False)
@@ -48,7 +47,6 @@ class CellRecord:
 
     @classmethod
     def read(cls, path: Path) -> CellRecord:
-        """Read a record."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
             if content["done"] < content.get("planned", 1):

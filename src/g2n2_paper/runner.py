@@ -130,7 +130,6 @@ class Cell:
         return record if record and self.matches(record) else None
 
     def is_whole(self, record: CellRecord | None) -> bool:
-        """Whether a record has all parts."""
         return record is not None and record.done >= self.parts
 
     def folder(self, work: Path) -> Path:

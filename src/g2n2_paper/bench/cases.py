@@ -31,8 +31,6 @@ class Floor:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure."""
-
     name: str  # how it is asked for
     group: str  # whose table and file it belongs to; asking for a group asks for all of its cases
     # `epoch` goes through `g2n2 train`, `profile` says where the time of a training step goes
@@ -69,7 +67,7 @@ class Case:
 
 
 def _case(fields: dict[str, Any]) -> Case:
-    values = {n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()}
+    values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()}
     floor = fields.get("floor")
     return Case(**{**values, "floor": Floor(**floor) if floor else None})
 

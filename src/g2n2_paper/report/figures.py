@@ -85,7 +85,6 @@ class Drawing:
     draw: Callable[[Any], None]
 
     def save(self, path: Path) -> None:
-        """Write a PNG file."""
         buffer = BytesIO()
         with style.context(STYLE):
             figure = self._drawn()
@@ -123,7 +122,6 @@ def _digest(figure: Any) -> str:
 
 
 def drawings(results: Results) -> dict[str, Drawing]:
-    """All figures by name."""
     figures: dict[str, tuple[float, float, Callable[[Results, Any], None]]] = {
         "q1": (9.4, 4.4, draw_q1),
         "q2": (9.4, 6.4, draw_q2),

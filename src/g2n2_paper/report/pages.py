@@ -59,7 +59,6 @@ class Pages:
         }
 
     def part(self, name: str, page: str) -> str:
-        """A generated part of a page."""
         template = self.templates.get_template("parts.md")
         block = template.blocks.get(name.replace("-", "_"))
         if block is None:

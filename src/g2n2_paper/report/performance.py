@@ -96,7 +96,6 @@ def why_not(row: Row) -> str:
 
 
 def cell(row: Row, header: str) -> str:
-    """The text of one cell."""
     figures, peers = row["figures"], row["peers"]
     if header == "marks":
         return row["settings"]["marks"] if "Σ" in row["settings"]["grammar"] else "none"

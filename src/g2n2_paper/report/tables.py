@@ -133,7 +133,6 @@ class Results:
     def entry(
         self, question: str, cell: str, metric: str, decimals: int | None = None
     ) -> TableEntry:
-        """A metric as an entry of a table."""
         return entry(self.value(question, cell, metric), decimals)
 
     def work(self, question: str, cell: str, unit: bool = True) -> str:
@@ -287,7 +286,6 @@ class Metric:
 
 
 def mae_of(target: str) -> str:
-    """The metric of a target of QM9."""
     return mae_key(target, TARGETS[target].unit)
 
 
