@@ -1,8 +1,12 @@
 """Pictures: drawn for every kind of task, and read back."""
 
+import errno
+import os
+
 import numpy as np
 import pytest
 
+from g2n2.errors import DataError
 from g2n2.training.evaluate import Outcome
 from g2n2.training.plots import TensorBoardCurves, draw
 from g2n2.training.task import Task
@@ -41,6 +45,19 @@ def test_pictures_are_drawn_and_not_empty(tmp_path, kind, columns, name):
         assert picture.shape[0] > 300
         assert len(np.unique(picture[..., :3] @ [1.0, 10.0, 100.0])) > 20  # colours
     assert {path.name for path in tmp_path.iterdir()} == {"learning_curve.png", name}
+
+
+def test_a_full_disk_is_said(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    graphs = small_set()
+    task = Task.of(graphs)
+    history = [{"epoch": 1.0, "loss": 1.0, f"validation {task.metric}": 1.0}]
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DataError, match=r"learning_curve.png \(No space left on device\)"):
+        draw(tmp_path, task, history, predictions(graphs, task))
+    assert not list(tmp_path.iterdir())
 
 
 accumulator = pytest.importorskip(

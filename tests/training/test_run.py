@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from g2n2.data.graph_set import Target
+from g2n2.data.readers import Options
+from g2n2.data.readers.labels import targets_of_array
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
 from g2n2.training.setup import Parts
@@ -81,6 +83,20 @@ def test_classes_are_matched_by_name():
         DataError, match="class 'none', unknown to the run; it knows few, some, many"
     ):
         described(trained).matched(odd)
+
+
+@pytest.mark.parametrize("kind", ["regression", "multiclass"])
+def test_classes_of_long_numbers_are_told_apart(kind):
+    names = ("1000001", "1000002", "1000003")
+    graphs = small_set(kind="multiclass")
+    trained = replace(graphs, columns=(replace(graphs.columns[0], classes=names),))
+    numbers = np.array([[1000002.0], [1000003.0], [1000001.0]] * 20)
+    table = targets_of_array(numbers, Options(task="multiclass"))
+    assert table["columns"][0].classes == names
+    new = replace(trained, targets=numbers, columns=(Target("T0"),))
+    if kind == "multiclass":
+        new = replace(new, targets=table["targets"], columns=(Target("T0", "", kind, names),))
+    assert described(trained).matched(new).targets[:3, 0].tolist() == [1.0, 2.0, 0.0]
 
 
 def test_targets_that_are_not_there_are_unknown():

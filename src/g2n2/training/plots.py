@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..data.graph_set import Target
+from .checkpoint import write_whole
 from .evaluate import Outcome
 from .task import LABELS, Task, Values, with_unit
 
@@ -77,9 +78,9 @@ def draw(folder: Path, task: Task, history: list[dict[str, float]], outcome: Out
             figures[name] = Figure()
             _panels(figures[name], task, outcome)
         for name, figure in figures.items():
-            temporary = folder / f".{name}"
-            figure.savefig(temporary, format="png", dpi=130)
-            os.replace(temporary, folder / name)
+            picture = io.BytesIO()
+            figure.savefig(picture, format="png", dpi=130)
+            write_whole(folder / name, picture.getvalue())
     return list(figures)
 
 

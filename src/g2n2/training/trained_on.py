@@ -12,6 +12,7 @@ import numpy as np
 
 from ..data.graph_set import Floats, GraphSet, Level, Target
 from ..data.preprocessing import Preprocessing
+from ..data.readers.labels import class_name
 from ..errors import DataError
 from ..validation import read_as
 from .checkpoint import sha256
@@ -182,7 +183,7 @@ def _recoded(values: Values, column: Target, trained: Target) -> Values:
     coded = np.full(len(values), np.nan)
     for row in np.flatnonzero(np.isfinite(values)):
         value = values[row]
-        name = column.classes[int(value)] if column.classes else f"{value:g}"
+        name = column.classes[int(value)] if column.classes else class_name(value)
         if name not in number_of:
             raise DataError(
                 f"target {trained.name} has the class {name!r}, unknown to the run; "

@@ -322,10 +322,10 @@ def _from_numbers(
     if task == "regression" or (task is None and not inferred):
         return values, Target(name)
     coded = np.where(np.isnan(values), math.nan, np.searchsorted(distinct, values).astype(float))
-    return _as_classes(name, coded, tuple(map(_class_name, distinct)), task)
+    return _as_classes(name, coded, tuple(map(class_name, distinct)), task)
 
 
-def _class_name(value: float) -> str:
+def class_name(value: float) -> str:
     """A number as the name of a class: two numbers have two names."""
     short = f"{value:g}"
     return short if float(short) == value else f"{value:.17g}"
@@ -372,7 +372,7 @@ def _side_by_side(columns: Sequence[Column], rows: int, task: Task | None) -> di
                 "are one."
             )
         if len(distinct) <= 1:
-            named = [target.classes[int(v)] if target.classes else f"{v:g}" for v in distinct]
+            named = [target.classes[int(v)] if target.classes else class_name(v) for v in distinct]
             shown = f"the value {named[0]} only" if named else "no value"
             notes.append(f"Target {target.name} holds {shown}: there is nothing to learn from it.")
         targets.append(target)
