@@ -55,7 +55,7 @@ def run(out: Path, cache: str | None, goal: float, **settings: Any) -> None:
     curve: list[tuple[float, float]] = []
 
     def after_epoch(loop: Any) -> None:
-        error = loop.progress.history[-1][loop.metric]
+        error = loop.progress.history[-1][loop.progress.metric]
         curve.append((round(time.monotonic() - START, 2), round(error, 3)))
         if error <= goal:
             raise GoalReached

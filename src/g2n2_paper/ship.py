@@ -24,7 +24,7 @@ from g2n2.errors import DataError
 from g2n2.training.checkpoint import sha256, write_manifest
 from g2n2.training.run import HELD_OUT, Run
 from g2n2.training.run_folder import BEST, CALIBRATION
-from g2n2.training.training_range import TrainingRange
+from g2n2.training.trained_on import TrainingRange
 
 CARD = "card.md"
 KEPT = 300

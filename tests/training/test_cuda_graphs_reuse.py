@@ -97,7 +97,7 @@ def test_a_run_taken_up_again_brings_what_its_optimiser_knows():
     taken(alone.steps(), STEPS, flat=False)
     second.model.load_state_dict(alone.model.state_dict())
     second.optimiser.load_state_dict(copy.deepcopy(alone.optimiser.state_dict()))
-    second.average.restore(alone.average.state())
+    second.average.restore(alone.average.shadow)
     step = first.steps()
     taken(step, STEPS, flat=False)
     step.take_over(second.learner())

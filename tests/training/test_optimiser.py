@@ -59,7 +59,7 @@ def test_without_decay_the_weights_are_the_average():
     average.update(1)
     with average.applied():
         assert torch.equal(model.weight, kept)
-    assert average.state() == []
+    assert average.shadow == []
 
 
 def test_running_statistics_are_averaged_with_the_weights_they_belong_to():
@@ -274,7 +274,7 @@ def test_a_checkpoint_brings_back_optimiser_and_average(tmp_path):
     content = {
         "model": mine.model.state_dict(),
         "optimiser": mine.optimiser.state_dict(),
-        "average": mine.average.state(),
+        "average": mine.average.shadow,
     }
     save_checkpoint(tmp_path, content)
     for flat in (False, True):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from g2n2.training.training_range import MOST_SENTENCES, TrainingRange, joined
+from g2n2.training.trained_on import MOST_SENTENCES, TrainingRange, joined
 from g2n2.validation import read_as
 from small_sets import small_set
 

@@ -19,7 +19,7 @@ from ..errors import DataError
 from ..validation import Int, check, read_as
 from .setup import Parts
 from .task import Scores, Task, Values, softmax
-from .training_range import Range, TrainingRange, joined, spread
+from .trained_on import Range, TrainingRange, joined, spread
 
 if TYPE_CHECKING:
     from .evaluate import Outcome

@@ -148,12 +148,13 @@ class Display(AbstractContextManager["Display"]):
         """Loss, validation metric in its unit, graphs a second, time left."""
         progress = loop.progress
         parts = []
+        last = progress.history[-1] if progress.history else {}
         if progress.known:
             parts.append(f"loss {progress.loss / progress.known:.4g}")
-        elif progress.history:
-            parts.append(f"loss {progress.history[-1]['loss']:.4g}")
-        if progress.history:
-            parts.append(f"validation {measured(loop.task, progress.history[-1][loop.metric])}")
+        elif last:
+            parts.append(f"loss {last['loss']:.4g}")
+        if last:
+            parts.append(f"validation {measured(loop.task, last[progress.metric])}")
         # Speed counts from where this process started or resumed.
         steps, seconds = progress.steps - self._first[0], progress.seconds - self._first[1]
         if steps > 0 and seconds > 0:
@@ -193,7 +194,6 @@ class Advance(AbstractContextManager["Advance"]):
 
 
 def plain_console() -> Console:
-    """Standard output, with no markup."""
     return Console(highlight=False, markup=False, emoji=False)
 
 
@@ -349,10 +349,7 @@ def duration(seconds: float) -> str:
 
 def shown_path(path: Path) -> str:
     """A path as one would type it here."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _cell(name: str, value: float, unit: str) -> str:

@@ -49,19 +49,9 @@ def outputs(
 ) -> tuple[Values, Ints]:
     """Outputs for some graphs of a store; the model is left in evaluation mode.
 
-    Args:
-        model: The network.
-        store: The graphs.
-        indices: Which of them.
-        recorded: CUDA graphs of the run the network is trained in.
-        half: Whether a GPU computes in bfloat16, as a network trained so does.
-
-    Returns:
-        `[rows, out]` in float64 and, for each row, its index among the rows of the set's targets:
-        a graph, a node or a listed edge.
-
-    Raises:
-        TrainingError: Memory does not suffice for one graph.
+    `recorded` has the CUDA graphs of the run the network is trained in; with `half` a GPU computes
+    in bfloat16, as a network trained so does. Returns `[rows, out]` in float64 and, for each row,
+    its index among the rows of the set's targets: a graph, a node or a listed edge.
     """
     model.eval()
 

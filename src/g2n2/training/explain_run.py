@@ -78,15 +78,9 @@ class Agreement:
 
 
 class Explainer:
-    """Explains predictions of one target of a run.
+    """Explains predictions of one target of a run with one value a graph.
 
-    Args:
-        run: A run with one value a graph.
-        target: Which; None if there is one only.
-        reference: Graphs whose average node and edge the others are compared with.
-
-    Raises:
-        DataError: There is no such target, it must be chosen, or the run predicts nodes or edges.
+    Graphs are compared with the average node and edge of the `reference`.
     """
 
     def __init__(self, run: Run, target: str | None, reference: GraphSet) -> None:
@@ -154,11 +148,7 @@ class Explainer:
         return Agreement(tuple(value for value in correlations if np.isfinite(value)))
 
     def words(self, graphs: GraphSet, top: int) -> tuple[str, Explanation]:
-        """What is predicted, and the words it follows on some graphs.
-
-        Raises:
-            DataError: No words can be tried; the message says why.
-        """
+        """What is predicted, and the words it follows on some graphs; a DataError without any."""
         model = self.run.model
         if not isinstance(model, GrammarGNN):
             raise DataError(f"the baseline {self.run.config.baseline} has no grammar")
@@ -167,18 +157,11 @@ class Explainer:
         if len(graphs) < LEAST_FOR_WORDS:
             raise DataError(f"{counted(len(graphs), 'graph')} of {LEAST_FOR_WORDS} or more")
         parts = self.run.parts_of(graphs)
-        batch = make_store(self.run.config, parts.graphs, self.run.device).batch(
-            np.arange(len(graphs))
-        )
-        names = parts.graphs.node_names
+        store = make_store(self.run.config, parts.graphs, self.run.device)
+        batch, names = store.batch(np.arange(len(graphs))), parts.graphs.node_names
         explanation = explain(model, batch, size=5, top=top, features=names)
         output = 0 if self.run.task.kind == "multiclass" else self.target
-        chosen = Explanation(
-            (explanation.outputs[output],),
-            explanation.values,
-            explanation.candidates,
-            explanation.notes,
-        )
+        chosen = replace(explanation, outputs=(explanation.outputs[output],))
         return self.name_of(output), chosen
 
     def _outputs(self, batch: GraphBatch) -> torch.Tensor:
@@ -217,11 +200,7 @@ def target_index(run: Run, target: str | None) -> int:
 
 
 def held_out(run: Run, count: int) -> GraphSet:
-    """Graphs the run was not trained on: some of its test part, or those a network comes with.
-
-    Raises:
-        DataError: They cannot be read, or there are none.
-    """
+    """Graphs the run was not trained on: some of its test part, or those a network comes with."""
     if is_pretrained(run.folder):
         graphs = run.read(run.folder / HELD_OUT)
     else:

@@ -273,7 +273,6 @@ def _last(model: GrammarGNN) -> list[nn.Linear]:
 
 
 def _named(what: str, names: Any, width: int) -> list[Channel]:
-    """A channel for each column, by its name if it has one."""
     column_names = list(names) if len(names) == width else [f"column {i + 1}" for i in range(width)]
     return [(what, name) for name in column_names]
 

@@ -37,7 +37,7 @@ from .setup import Parts
 from .task import metrics
 
 CHECK_EVERY = 50
-"""Steps between two looks at the losses on a GPU, where each look waits for the device."""
+"""Steps between two looks at the losses on a GPU."""
 BAD_BATCH = "bad_batch.npz"
 SHORT_EPOCH = 2.0
 """Seconds: epochs shorter than that share a checkpoint."""
@@ -104,15 +104,10 @@ class Loop:
         self.share_before = self.ending = 0.0
 
     @property
-    def metric(self) -> str:
-        """The column of the history by which the best model is chosen."""
-        return self.progress.metric
-
-    @property
     def best_epoch(self) -> int:
         """From 1; the first with the best result, else the last; 0 before there is one."""
         sign = 1.0 if self.task.higher_is_better else -1.0
-        results = [sign * row[self.metric] for row in self.progress.history]
+        results = [sign * row[self.progress.metric] for row in self.progress.history]
         finite = [epoch for epoch, result in enumerate(results) if math.isfinite(result)]
         return 1 + max(finite, key=results.__getitem__, default=len(results) - 1)
 
@@ -127,7 +122,7 @@ class Loop:
         if self.recipe.schedule == "cosine":
             position = max(self.progress.steps, int(self.progress.share * self.planned_steps))
             return cosine_rate(self.recipe, position, self.planned_steps)
-        seen = [row[self.metric] for row in self.progress.history]
+        seen = [row[self.progress.metric] for row in self.progress.history]
         return plateau_rate(self.recipe, seen, self.task.higher_is_better)
 
     @property
@@ -279,16 +274,13 @@ class Loop:
 
     @property
     def due(self) -> bool:
-        """Whether to read the losses: always on a CPU, where reading costs nothing."""
+        """Whether to read the losses, for which a GPU waits."""
         return self.store.device.type == "cpu" or len(self.waiting) >= CHECK_EVERY
 
     def settle(self) -> None:
-        """Read the losses of the steps since the last call.
+        """Read the losses of the steps since the last call; none may be NaN or infinite.
 
         They are added one by one, so that the sum does not depend on how often this is called.
-
-        Raises:
-            TrainingError: A loss or gradient is not finite; its batch is saved.
         """
         if not self.waiting:
             return
@@ -308,18 +300,21 @@ class Loop:
 
     def _keep(self, indices: Ints) -> str:
         """Save a batch for inspection, and return a sentence that says where."""
-        batch, names = self.store.batch(indices), self.store.graphs.ids
-        assert batch.targets is not None, "the store always gives targets"
-        arrays = {"nodes": batch.nodes, "edges": batch.edges, "mask": batch.mask}
-        arrays["learned_targets"] = batch.targets
+        batch, names, buffer = self.store.batch(indices), self.store.graphs.ids, io.BytesIO()
+        arrays: dict[str, Any] = {
+            "nodes": batch.nodes,
+            "edges": batch.edges,
+            "mask": batch.mask,
+            "learned_targets": batch.targets,
+        }
         if batch.adjacency.is_sparse:
             arrays["adjacency_places"] = batch.adjacency._indices()
             arrays["adjacency_values"] = batch.adjacency._values()
         else:
             arrays["adjacency"] = batch.adjacency
-        ids, buffer = [names[i] if names else str(i) for i in indices], io.BytesIO()
-        content: dict[str, Any] = {name: values.cpu() for name, values in arrays.items()}
-        np.savez_compressed(buffer, indices=indices, ids=np.array(ids), **content)
+        arrays = {name: values.cpu() for name, values in arrays.items()}
+        ids = np.array([names[i] if names else str(i) for i in indices])
+        np.savez_compressed(buffer, indices=indices, ids=ids, **arrays)
         try:
             if self.processes.rank == 0:
                 write_whole(self.folder / BAD_BATCH, buffer.getvalue())
@@ -328,12 +323,7 @@ class Loop:
         return f"the batch is saved in {self.folder / BAD_BATCH}"
 
     def save(self) -> None:
-        """Write a checkpoint, all losses settled; if the first process cannot, all stop.
-
-        Raises:
-            DataError: The disk refuses.
-            TrainingError: The weights are not finite; the last good checkpoint stays.
-        """
+        """Write a checkpoint, all losses settled; if the first process cannot, all stop."""
         with self.processes.all_or_none():
             if self.processes.rank == 0:
                 weights = self.model.state_dict()
@@ -349,7 +339,7 @@ class Loop:
                 content = {
                     "model": weights,
                     "optimiser": self.learner.optimiser.state_dict(),
-                    "average": self.learner.average.state(),
+                    "average": self.learner.average.shadow,
                     "random": random,
                     "progress": asdict(self.progress),
                     "config": self.config.as_dict(),
@@ -358,11 +348,7 @@ class Loop:
         self.saved = time.monotonic()
 
     def restore(self) -> None:
-        """Resume from the last checkpoint, if there is one.
-
-        Raises:
-            DataError: None can be read, or it belongs to a run with other settings.
-        """
+        """Resume from the last checkpoint, if there is one; a DataError if it does not fit."""
         content, troubles = load_checkpoint(self.folder)
         for trouble in troubles:
             self.watch.note(f"{trouble}; going on from the one before it")

@@ -117,15 +117,10 @@ class Average:
 
     @torch.no_grad()
     def _swap(self) -> None:
-        if not self.decay:
-            return
-        for weight, shadow in zip(self.weights, self.shadow, strict=True):
+        for weight, shadow in zip(self.weights, self.shadow, strict=False):  # none at decay 0
             current = weight.detach().clone()
             weight.copy_(shadow)
             shadow.copy_(current)
-
-    def state(self) -> list[Tensor]:
-        return self.shadow
 
     @torch.no_grad()
     def restore(self, state: list[Tensor]) -> None:

@@ -103,9 +103,6 @@ class RunFolder:
         """Whether there is a run, finished or not."""
         return os.path.isfile(self.path / "config.json")
 
-    def write_json(self, name: str, content: Any) -> None:
-        write_whole(self.path / name, _json(content))
-
     def read_json(self, name: str) -> Any:
         """A file's content; a DataError without one, or if it is damaged or was altered."""
         try:
@@ -147,7 +144,7 @@ class RunFolder:
         if manifest := read_manifest(self.path):
             last = {k: v[:1] for k, v in manifest.items() if k in (BEST, CALIBRATION)}
             write_manifest(self.path, {**manifest, **last})
-        self.write_json("result.json", result)
+        write_whole(self.path / "result.json", _json(result))
 
     def describe(self, config: RunConfig, parts: Parts, start: nn.Module | None = None) -> None:
         """Write the files of `DESCRIPTION`, and the network a run starts from."""
@@ -182,13 +179,7 @@ class RunFolder:
                 f"{self.path} holds a run already; go on with --resume {self.path}, "
                 "or name another --out"
             )
-        ours = (
-            *DESCRIPTION,
-            START,
-            MANIFEST,
-            LOCK,
-            HOLDER,
-        )  # a run killed at its start may leave these
+        ours = {*DESCRIPTION, START, MANIFEST, LOCK, HOLDER}  # a run killed at its start left them
         paths = self.path.iterdir() if os.path.isdir(self.path) else ()
         others = [p.name for p in paths if p.name not in ours and not p.name.endswith(".part")]
         if others:

@@ -47,6 +47,7 @@ class SharedStudy:
         except ImportError:
             raise DataError('sweeps need Optuna: pip install "g2n2[sweep]"') from None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
+        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
         self.label, self.heartbeat = without_passwords(str(storage)), heartbeat
         self._optuna, self._sqlalchemy = optuna, sqlalchemy
         self._address = self._parsed(str(storage))
@@ -87,9 +88,7 @@ class SharedStudy:
 
     def take_over(self) -> None:
         """Queue the trials of dead processes again; only while `alone`."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
-            self._optuna.storages.fail_stale_trials(self.study)
+        self._optuna.storages.fail_stale_trials(self.study)
         for trial in self.trials("running"):
             if trial.user_attrs.get("claimed") != trial.number:  # started by a process that died
                 self.retry(trial.number)
@@ -109,9 +108,7 @@ class SharedStudy:
 
     def propose(self, seed: int) -> None:
         """Set the sampler of the next trial; running trials are avoided."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
-            self.study.sampler = self._optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        self.study.sampler = self._optuna.samplers.TPESampler(seed=seed, constant_liar=True)
 
     @contextmanager
     def faults(self) -> Iterator[None]:
@@ -176,15 +173,13 @@ class SharedStudy:
         text = self._address.render_as_string(hide_password=False)
         for remaining in reversed(range(OPENINGS)):
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
-                    return Storage(
-                        text.replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
-                        engine_kwargs={"pool_pre_ping": True, "connect_args": self._connection()},
-                        heartbeat_interval=self.heartbeat,
-                        grace_period=MISSED * self.heartbeat,
-                        heartbeat_stale_trial_callback=storages.RetryHeartbeatStaleTrialCallback(),
-                    )
+                return Storage(
+                    text.replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
+                    engine_kwargs={"pool_pre_ping": True, "connect_args": self._connection()},
+                    heartbeat_interval=self.heartbeat,
+                    grace_period=MISSED * self.heartbeat,
+                    heartbeat_stale_trial_callback=storages.RetryHeartbeatStaleTrialCallback(),
+                )
             except (sql.ProgrammingError, sql.IntegrityError, failed):
                 if not remaining:
                     raise

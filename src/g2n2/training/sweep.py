@@ -97,8 +97,6 @@ class Sweep:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A sweep's outcome."""
-
     headers: tuple[str, ...]  # of the table
     rows: list[tuple[str, ...]]  # one for each finished trial, the best first
     best: Path  # the run folder of the best trial

@@ -206,7 +206,6 @@ class Scaling:
 
 
 def softmax(logits: Values) -> Values:
-    """Over the last axis."""
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     shares: Values = shifted / shifted.sum(axis=-1, keepdims=True)
     return shares
@@ -220,10 +219,7 @@ def with_unit(name: str, unit: str) -> str:
 def metrics(task: Task, decoded: Values, targets: Values) -> Scores:
     """The metrics of each target, and under `all` their mean over targets that have one.
 
-    Args:
-        task: What the numbers mean.
-        decoded: `[rows, out]` values or probabilities; see `Task.decode`.
-        targets: `[rows, T]`, NaN where unknown. A metric without a known target is NaN.
+    `decoded` is `[rows, out]`, see `Task.decode`; a metric without a known target is NaN.
     """
     table: Scores = {}
     for index, column in enumerate(task.columns):
