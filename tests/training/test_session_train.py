@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,17 @@ def test_settings_reach_the_run(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="stands for its reduced grammar"):
         reduced = train(rings(), out=tmp_path / "reduced", **{**SMALL, "grammar": "L1"})
     assert reduced.model.plan.grammar == g2n2.find_grammar("r-G_L1")
+
+
+def test_resume_keeps_the_limit_of_minutes(tmp_path: Path) -> None:
+    train(rings(), out=tmp_path / "run", minutes=5.0, **SMALL)
+    assert load(tmp_path / "run").config.minutes == 5.0
+    settings = {name: value for name, value in SMALL.items() if name != "device"}
+    for minutes in (5.0, 7.0):
+        given = {} if minutes == 5.0 else {"minutes": minutes}
+        train(rings(), out=tmp_path / "run", resume=True, **given, **settings)
+        with_it = json.loads((tmp_path / "run" / "result.json").read_text())["config"]
+        assert (with_it["minutes"], with_it["device"]) == (minutes, "cpu")
 
 
 def test_resume_goes_on_with_the_runs_own_settings(tmp_path: Path) -> None:

@@ -171,6 +171,10 @@ def train(
     else:
         graphs = chosen_graphs(config, graphs)
     folder = new_run_folder(config) if out is None else Path(out)
+    if resume and (files := RunFolder(folder)).started:  # what is not given stays
+        before = files.config()
+        unset = [name for name in CHANGEABLE if getattr(config, name) == getattr(RunConfig, name)]
+        config = replace(config, **{name: getattr(before, name) for name in unset})
     with Display() if progress else nullcontext() as display:
         watch = display.watch() if display else None
         train_config(config, folder, resume=resume, graphs=graphs, watch=watch, pictures=pictures)
