@@ -21,6 +21,7 @@ from g2n2.compiler.trace import trace
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
+from g2n2.grammars.grammar import Grammar
 from g2n2.reduction.reduce import reduce
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -171,6 +172,15 @@ def test_layer_of_g2n2_is_the_papers():
     assert shown.count("b = 64") == 4
     assert "256→512→64" in shown
     assert "128→256→64" in shown
+
+
+@pytest.mark.parametrize(
+    ("rule", "label"),
+    [("(M⊙M)", "M⊙M"), ("(M⊙M)MM", "(M⊙M)MM"), ("((M⊙M)M)", "(M⊙M)M"), ("M(M⊙M)", "M(M⊙M)")],
+)
+def test_brackets_around_a_whole_rule_are_left_out_and_others_stay(rule, label):
+    svg = layer_svg(plan_network(Grammar.parse(f"M → {rule} | A"), layers=1))
+    assert f">{label}</text>" in svg
 
 
 def test_a_layer_that_is_not_there():

@@ -280,6 +280,7 @@ def test_text_that_is_graph6_and_smiles_is_graph6_and_says_so() -> None:
     ("text", "words"),
     [
         ("CC(", ["'CC(' is not graph6", "Nor is it a SMILES", "smiles:"]),
+        ("CC(", ["parse it; nor a name such as C6 or K1,4. Start with graph6:, smiles: or name:"]),
         ("smiles:C1CC", ["'C1CC' is not a SMILES"]),
         ("smiles:", ["is not a SMILES: it is empty"]),
         ("graph6:CCO", ["'CCO' is not graph6"]),

@@ -61,6 +61,20 @@ def test_a_grammar_that_keeps_all_its_rules_is_shown_once():
     assert views.reduced(chain) == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("given", "the given grammar"),
+        ("r-given", "the reduced grammar"),
+        ("r-given, and given", "the reduced grammar, and the given grammar"),
+        ("it simulates r-given", "it simulates the reduced grammar"),
+        ("equal, given enough layers", "equal, given enough layers"),
+    ],
+)
+def test_a_grammar_without_a_name_is_called_what_it_is(text, shown):
+    assert views.name(text) == shown
+
+
 def test_a_rule_has_its_obligations_its_box_and_its_share(chain):
     made = plan(chain.reduced, 29, 64, 3)
     drawing, shares = views.lit_drawing(made), views.network(made, 29)

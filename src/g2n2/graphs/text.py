@@ -24,6 +24,7 @@ FORMATS = ("graph6", "sparse6", "digraph6", "smiles", "name")
 _PREFIX = re.compile(rf"\s*(?:>>({'|'.join(FORMATS[:3])})<<|({'|'.join(FORMATS)}):)", re.IGNORECASE)
 # Two of these letters are a molecule for a chemist, whatever graph6 makes of them.
 _ATOMS = re.compile(r"(?:Br|Cl|[BCNOPSFIbcnops]){2,}")
+_COPIED = "; check that the line was copied whole"
 # A first line of these words names columns; read as an edge it would silently add two nodes.
 _EDGE_LIST_HEADERS = ({"source", "target"}, {"from", "to"}, {"src", "dst"})
 _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,18}")  # more digits are a name: int() refuses over 4,300
@@ -100,9 +101,7 @@ def _decode(text: str, form: str, where: str) -> tuple[int, NDArray[np.uint8]]:
             if not bits[bit_count:].any():
                 return nodes, bits[:bit_count]
             reason = f"its {len(bits) - bit_count} padding bits are not all 0"
-    raise DataError(
-        f"{where}{_shown(text)} is not {form}: {reason}; check that the line was copied whole"
-    )
+    raise DataError(f"{where}{_shown(text)} is not {form}: {reason}{_COPIED}")
 
 
 def encode_graph6(matrix: NDArray[np.float64]) -> str:
@@ -121,9 +120,7 @@ def parse_sparse6(text: str) -> NDArray[np.float64]:
         graph = nx.from_sparse6_bytes(text.encode("ascii"))
     except (nx.NetworkXException, ValueError, IndexError, StopIteration) as fault:
         reason = str(fault) or "it ends too early"
-        raise DataError(
-            f"{_shown(text)} is not sparse6: {reason}; check that the line was copied whole"
-        ) from fault
+        raise DataError(f"{_shown(text)} is not sparse6: {reason}{_COPIED}") from fault
     if not len(graph):
         raise DataError(f"the sparse6 string {_shown(text)} has no nodes: expected at least one")
     matrix: NDArray[np.float64] = nx.to_numpy_array(graph, dtype=np.float64)
@@ -166,9 +163,8 @@ def parse_graph_text(text: str) -> NDArray[np.float64]:
             return _smiles_graph(body)
         except DataError as no_smiles:
             raise DataError(
-                f"{fault}. Nor is it a SMILES: {no_smiles}. Expected graph6, sparse6, digraph6, a "
-                "SMILES or a name such as C6 or K1,4; a prefix such as graph6:, smiles: or name: "
-                "says which is meant"
+                f"{str(fault).removesuffix(_COPIED)}. Nor is it a SMILES: {no_smiles}; nor a name "
+                "such as C6 or K1,4. Start with graph6:, smiles: or name: to say which is meant"
             ) from fault
     if _ATOMS.fullmatch(body):
         warnings.warn(

@@ -46,6 +46,7 @@ class Session:
     send: Callable[[Message], None]  # sends a message to the browser
     state: State  # what the page shows
     language: Language | None = None
+    ticked: frozenset[str] = frozenset()  # operations of the last text without a fault
     chain: DerivedChain | None = None
     words: Verdict | None = None
     net: Verdict | None = None
@@ -89,8 +90,7 @@ class Session:
 
     def on_tick(self, value: Any) -> None:
         name, on = str(value[0]), bool(value[1])
-        chosen = self.language.operations if self.language else frozenset[str]()
-        new = chosen | {name} if on else chosen - {name}
+        new = self.ticked | {name} if on else self.ticked - {name}
         self.change(language=fragment_text(new), step=-1, case=0)
         self.show_inputs("language", "example")
         self.read_language()
@@ -191,13 +191,14 @@ class Session:
             self.cancel(slot, silent=True)
         if isinstance(language, Fault):
             self.language = None
+            if not self.state.language.strip():
+                self.ticked = frozenset()
             fault = {"message": language.message, "start": language.start, "end": language.end}
-            self.send({"fault": fault, "stale": True})
+            ticks = {"ticks": views.ticks(self.ticked)}
+            self.send({"fault": fault, "stale": True, "html": ticks})
             return
-        self.language = language
-        self.send(
-            {"fault": None, "stale": True, "html": {"ticks": views.ticks(language.operations)}}
-        )
+        self.language, self.ticked = language, language.operations
+        self.send({"fault": None, "stale": True, "html": {"ticks": views.ticks(self.ticked)}})
         self.compute("chain", self.derived, derive_chain, language.grammar)
 
     def derived(self, chain: DerivedChain) -> None:

@@ -33,8 +33,7 @@ class State:
     """Everything a page shows."""
 
     language: str = "L3"  # what is typed on the left
-    # how many rules the slider of the proof has removed; -1 for the most telling step
-    step: int = -1
+    step: int = -1  # how many rules the slider of the proof has removed; -1 on a fresh page
     case: int = 0  # which obligation of the current rule is drawn
     nodes: int = 29  # nodes of a graph, for the costs
     width: int = 64  # channels of every memory

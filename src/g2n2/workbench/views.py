@@ -44,8 +44,12 @@ _IN_PROSE = re.compile(r"(?P<var>V_[cr])|(?P<opaque>[smv]\d)|(?P<turn>ᵀ)")
 _GRAMMAR_NAME = re.compile(r"\bG_(\{[^{}]*\}|\w+)")
 
 
+_UNNAMED = re.compile(r"\b(r-)given\b|^given$|(?<=, and )given$")
+
+
 def name(text: str) -> str:
-    """A grammar's name, `r-G_L3` with its index below the line."""
+    """A grammar's name, `r-G_L3` with its index below the line; in words where it has none."""
+    text = _UNNAMED.sub(lambda found: f"the {'reduced' if found[1] else 'given'} grammar", text)
     return _typeset(text, _GRAMMAR_NAME, lambda found: f"<i>G</i><sub>{escape(found[1])}</sub>")
 
 
@@ -117,7 +121,7 @@ def _heading(title: str, called: str, count: str, chain: DerivedChain) -> str:
         title, called = "Given grammar", ""
     elif not chain.exhaustive.name.startswith("G_") and title == "Exhaustive grammar":
         title = "Grammar"
-    grammar_name = name(called)
+    grammar_name = "" if called == "r-given" else name(called)
     return (
         f'<h3>{escape(title)} <span class="name">{grammar_name}</span>'
         f'<span class="count">{escape(count)}</span></h3>'

@@ -55,7 +55,7 @@ class Band:
 def body_label(step: RuleStep) -> str:
     """The body of a rule, without the brackets around a Hadamard product."""
     text = step.rule.body_text()
-    return text[1:-1] if text.startswith("(") and text.count("(") == 1 else text
+    return text[1:-1] if text.startswith("(") and text.find(")") == len(text) - 1 else text
 
 
 def layer_svg(plan: NetworkPlan, layer: int | None = None) -> str:
