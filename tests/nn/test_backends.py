@@ -1,6 +1,7 @@
 """Which executor computes a network, and what does not depend on it."""
 
 import copy
+import pickle
 import subprocess
 import sys
 
@@ -76,6 +77,27 @@ def test_a_copy_computes_with_its_own_weights():
     twin(batch()).sum().backward()
     assert all(p.grad is None for p in model.parameters())
     assert any(bool(p.grad.any()) for p in twin.layers.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("grammar", ["r-G_L3", "GNNML1", "2-IGN", "L3Σ (full)"])
+@pytest.mark.parametrize(
+    "twin_of", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_pickles_and_copies_take_dense_and_sparse_batches(grammar, twin_of):
+    """Pickles are what processes send each other."""
+    torch.manual_seed(0)
+    model = GrammarGNN(grammar, width=3, layers=2, memory_budget=2**30).eval()
+    ends = torch.tensor([[0, 1, 1, 2, 0, 1], [1, 0, 2, 1, 1, 0]])
+    owner, sizes = torch.tensor([0, 0, 0, 0, 1, 1]), torch.tensor([3, 2])
+    data = [GraphBatch.from_edges(sizes, owner, ends)]
+    if model.columns_only:
+        data.append(GraphBatch.from_edges(sizes, owner, ends, sparse=True))
+    twin = twin_of(model)
+    assert not twin.training
+    assert [twin(x).tolist() for x in data] == [model(x).tolist() for x in data]
+    with torch.no_grad():
+        next(twin.parameters()).add_(1.0)
+    assert twin(data[0]).tolist() != model(data[0]).tolist()
 
 
 @pytest.mark.parametrize("preset", ["paper", "modern", "ppgn", "official"])

@@ -180,6 +180,17 @@ def test_a_network_with_marks_as_program_and_onnx(tmp_path: Path) -> None:
     assert_onnx_agrees(model, tmp_path / "model.onnx")
 
 
+@pytest.mark.slow
+def test_a_program_of_marked_matrices_has_one_size() -> None:
+    torch.manual_seed(2)
+    model = GrammarGNN("r-G_L3Σ", width=3, layers=1, decision=(4,)).eval()
+    with pytest.raises(LoweringError, match="say dynamic=False and give sizes"):
+        export_program(model)
+    batch = GraphBatch.of(["C~", "Bw"])
+    program = export_program(model, batch, dynamic=False).module()
+    torch.testing.assert_close(program(*model.checked(batch)), model(batch))
+
+
 def test_half_precision_is_refused_for_onnx(tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")
     with pytest.raises(LoweringError, match=r"not torch\.bfloat16: use model\.float\(\)"):

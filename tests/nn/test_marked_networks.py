@@ -88,6 +88,16 @@ def test_executors_agree_on_unequal_graphs_with_features(
         torch.testing.assert_close(left, right, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("grammar", [*MARKED, FULL])
+def test_weights_in_half_precision(grammar: str) -> None:
+    graphs = [nx.gnp_random_graph(n, 0.5, seed=n) for n in (1, 5, 3)]
+    batch = GraphBatch.of(graphs, nodes=[torch.ones(n, 2) for n in (1, 5, 3)])
+    model = network(grammar, node_features=2).float()
+    expected, half = model(batch), model.bfloat16()(batch.to(torch.bfloat16))
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), expected, rtol=0.05, atol=0.05)
+
+
 @pytest.mark.parametrize("grammar", MARKED)
 def test_neither_numbering_nor_padding_nor_batch_mates_count(grammar: str) -> None:
     model = network(grammar, trunk=1, layers=2).eval()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch._dynamo.exc import UserError
 from torch.export import Dim, ExportedProgram
 
 from ..data.batch import GraphBatch
@@ -51,14 +52,14 @@ def export_program(
 
     Raises:
         DataError: A size below 1.
-        LoweringError: It is dynamic, and the network has marked copies that meet.
+        LoweringError: It is dynamic, and marked copies meet or multiply matrices.
     """
+    one_size = LoweringError(
+        f"a program of the marked copies of {model.plan.grammar.name or 'this grammar'} is for one "
+        "number of graphs and nodes: say dynamic=False and give sizes"
+    )
     if dynamic and model.plan.scoped:
-        raise LoweringError(
-            f"the marked copies of {model.plan.grammar.name or 'this grammar'} meet in every "
-            "layer, and a program of such a network is for one number of graphs and nodes: say "
-            "dynamic=False and give sizes"
-        )
+        raise one_size
     count, nodes = sizes.mask.shape if isinstance(sizes, GraphBatch) else sizes
     if min(count, nodes) < 1:
         raise DataError(f"a program takes at least 1 graph of 1 node, got {count} of {nodes}")
@@ -72,7 +73,12 @@ def export_program(
         torch.ones(count, nodes, dtype=torch.bool, device=weight.device),
     )
     shapes = _dynamic_shapes() if dynamic else None
-    return torch.export.export(OnTensors(model), example, dynamic_shapes=shapes)
+    try:
+        return torch.export.export(OnTensors(model), example, dynamic_shapes=shapes)
+    except UserError as error:  # the sizes of products of many copies are not understood
+        if dynamic and model.plan.marks:
+            raise one_size from error
+        raise
 
 
 def export_onnx(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -150,6 +150,14 @@ class ApplyRule(nn.Module):
             scale = constants["1/√n"] ** self.power
             value = value * scale.view(-1, *[1] * (value.dim() - 1))
         return value
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickles hold no functions."""
+        return {name: value for name, value in self.__dict__.items() if name != "compute"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.compute = lower(self.rule.body)
 
     def extra_repr(self) -> str:
         return str(self.rule)

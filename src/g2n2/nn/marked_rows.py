@@ -141,10 +141,12 @@ class RowGraphs:
             for letter in parts[0]
             for tail in [tail_of(self.packing, letter)]
         }
+        whole = network.model.plan
+        shared = whole.scoped.inside if whole.scoped else whole.inputs.unmarked
+        widths = {} if whole.trunk else {s.letter: width for s, width in shared.widths.items()}
         first = {
-            letter: _joined(self.memories.get(letter), seeds.get(letter), halves)
+            letter: _joined(self.memories.get(letter), seeds.get(letter), widths.get(letter, 0))
             for letter in dict.fromkeys((*self.memories, *seeds))
-            for halves in [not network.model.trunk and letter in network.model.embeddings]
         }
         graphs = network.from_inputs(self.packing, first, self.adjacency, None)
         named = [
@@ -265,13 +267,16 @@ def _first_rows(weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return torch.where(filled, rows, 0), torch.where(filled, weights[rows], 0)
 
 
-def _joined(lifted: Tensor | None, seeds: Tensor | None, halves: bool) -> Tensor:
-    """What all copies share, and the channels of the mark; both in halves if the first may be."""
+def _joined(lifted: Tensor | None, seeds: Tensor | None, width: int) -> Tensor:
+    """What all copies share, and the channels of the mark; in halves where the first are.
+
+    `width` is that of the first as a whole.
+    """
     if lifted is None or seeds is None:
         memory = seeds if lifted is None else lifted
         assert memory is not None, "it is one of them"
         return memory
-    if halves and lifted.dtype in (torch.bfloat16, torch.float16):
+    if lifted.shape[1] == 2 * width > 0:
         (high, low), more = lifted.chunk(2, dim=1), halved(seeds, lifted.dtype).chunk(2, dim=1)
         return torch.cat([high, more[0], low, more[1]], dim=1)
     return torch.cat([lifted, seeds.to(lifted.dtype)], dim=1)

@@ -154,14 +154,12 @@ class GrammarGNN(nn.Module):
         initialise(self)
 
     def _build(self, plan: NetworkPlan) -> None:
-        self.defined = {name: lower(term) for name, term in plan.grammar.supports}
         self.undefined = undefined_supports(plan.words)
         updates = [update for layer in plan.layers for update in layer.updates]
         steps = [*(step for update in updates for step in update.steps), *plan.readout.steps]
         bodies = [step.rule.body for step in steps]
         named = {leaf.name for body in bodies for leaf in subterms(body) if isinstance(leaf, Leaf)}
         self.names_adjacency = bool(named - {"1", "I", "J"} or plan.marks)
-        self.words = {name: lower(term) for name, term in plan.inputs.terms}
         self.embeddings = nn.ModuleDict(
             {sort.letter: linear(part) for sort, part in plan.embeddings}
         )
@@ -174,19 +172,34 @@ class GrammarGNN(nn.Module):
         )
         first = plan.marks.embeddings if plan.marks else ()
         self.trunk_embeddings = nn.ModuleDict({sort.letter: linear(part) for sort, part in first})
-        self.packed = PackedNetwork(self)
         self.readout = Readout(plan.readout, plan.preset, self.typical_size)
         self.marks: SumsOverMarks | None = None
         if plan.marks and not plan.scoped:
             self.marks = SumsOverMarks(plan.marks, plan.preset, self.readout.unit)
         self.columns_only = self.supports is None and not plan.marks and columns_only(plan.words)
+        self._lower()
+
+    def _lower(self) -> None:
+        """Make what is no module: functions of tensors from terms, and the packed executor."""
+        supports, words = dict(self.plan.grammar.supports), dict(self.plan.inputs.terms)
+        self.defined = {name: lower(term) for name, term in supports.items()}
+        self.words = {name: lower(term) for name, term in words.items()}
         if self.columns_only:  # every rule and word takes a sparse A too
-            supports = dict(plan.grammar.supports)
             for module in self.modules():
                 if isinstance(module, ApplyRule):
                     module.compute = on_either(module.compute, module.rule.body, supports)
-            for name, term in plan.inputs.terms:
+            for name, term in words.items():
                 self.words[name] = on_either(self.words[name], term, supports)
+        self.packed = PackedNetwork(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies, which make anew what is no module."""
+        made = ("defined", "words", "packed")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lower()
 
     def forward(
         self,
