@@ -156,7 +156,7 @@ class ApplyRule(nn.Module):
         return {name: value for name, value in self.__dict__.items() if name != "compute"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
         self.compute = lower(self.rule.body)
 
     def extra_repr(self) -> str:

@@ -198,7 +198,7 @@ class GrammarGNN(nn.Module):
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._lower()
 
     def forward(
