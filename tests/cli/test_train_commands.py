@@ -132,11 +132,29 @@ def test_evaluate_on_a_part_and_on_a_file(here):
     ]
     told = json.loads(text)["reliability"]["logp"]
     assert told["coverage"] == pytest.approx(sum(inside) / len(inside))
+    code, again = run("evaluate", "runs/molecules-logp-001", "part.csv", *arguments[2:])
+    assert json.loads(again)["scores"] == json.loads(text)["scores"]
     write(here / "odd.csv", ("smiles", "logp"), [("CCCO", 1), ("XX", 2), ("[Na]CC", 1)])
     words = ["evaluate", "runs/molecules-logp-001", "--on", "odd.csv"]
     notes = CliRunner().invoke(cli.app, words).stderr
     assert "1 record cannot be read, and no score counts them; the first, record 2: 'XX'" in notes
     assert "scores count 1 graph with an element never seen in training" in notes
+
+
+def test_targets_of_a_file_are_read_as_those_of_the_run(here):
+    # two numbers that would be classes elsewhere: the error is that of the numbers
+    write(here / "two.csv", ("smiles", "logp"), [("CCCO", -1), ("CCCCO", 1), ("CCN", 1)])
+    words = ("evaluate", "runs/molecules-logp-001", "two.csv", "--out", "two-preds.csv", "--json")
+    code, text = run(*words)
+    assert code == 0, text
+    rows = read("two-preds.csv")
+    assert [float(row["true logp"]) for row in rows] == [-1, 1, 1]
+    errors = [abs(float(row["true logp"]) - float(row["logp"])) for row in rows]
+    assert json.loads(text)["scores"]["logp"]["mae"] == pytest.approx(sum(errors) / 3, rel=1e-4)
+    write(here / "words.csv", ("smiles", "logp"), [("CCCO", "low"), ("CCN", "high"), ("CC", "low")])
+    code, text = run("evaluate", "runs/molecules-logp-001", "words.csv")
+    assert code == 2
+    assert "target 'logp', line 2: 'low' is not a number" in text
 
 
 def test_a_run_is_repeated_from_its_own_config(here):
@@ -157,6 +175,10 @@ def test_classes_come_with_probabilities(here):
     code, text = run("train", "kinds.csv", *arguments)
     assert code == 0, text
     assert "guessing the commonest" in text
+    write(here / "few.csv", ("smiles", "kind"), [("CCCO", "WET"), ("CCN", "Wet"), ("CC", "greasy")])
+    code, text = run("evaluate", "kinds", "few.csv", "--out", "few-preds.csv")
+    assert code == 0, text
+    assert [row["true kind"] for row in read("few-preds.csv")] == ["wet", "wet", "greasy"]
     code, text = run("predict", "kinds", "new.csv", "--out", "kinds-preds.csv")
     assert code == 0, text
     found = read("kinds-preds.csv")
@@ -185,7 +207,9 @@ def test_classes_come_with_probabilities(here):
         (["train", "molecules.csv", "--out", "runs/molecules-logp-001"], "holds a run already"),
         (["train", "--resume", "runs/molecules-logp-001", "--width", "9"], "leave out width"),
         (["train", "--resume", "nowhere"], "nowhere is no run folder"),
-        (["predict", "nowhere", "new.csv"], "nowhere is no run folder"),
+        (["predict", "nowhere", "new.csv"], "nowhere is no run folder: there is nothing at"),
+        (["predict", "qm8", "new.csv"], "or make one: g2n2 train; by name there is qm9"),
+        (["predict", "new.csv", "new.csv"], "new.csv is no run folder: it is a file; make one"),
         (["predict", "runs/molecules-logp-001", "none.csv"], "no file or folder 'none.csv'"),
         (["predict", "runs/molecules-logp-001", "cycle.g6"], "lacks the node features H, B, C"),
         (["evaluate", "runs/molecules-logp-001", "--on", "new.csv"], "no column 'logp'"),
@@ -196,6 +220,11 @@ def test_classes_come_with_probabilities(here):
          "name another file"),
         (["evaluate", "runs/molecules-logp-001", "--out", "molecules.csv"], "name another file"),
         (["evaluate", "runs/molecules-logp-001", "--on", "tests"], "expected test, validation"),
+        (["evaluate", "runs/molecules-logp-001", "tests"], "tests: expected a file that is there"),
+        (["evaluate", "runs/molecules-logp-001", "new.csv", "--on", "test"], "leave one out"),
+        (["predict", "runs/molecules-logp-001", "new.csv", "--out", "p.csv.gz"], "ending .csv"),
+        (["predict", "runs/molecules-logp-001", "new.csv", "--out", "p.tsv"], "ending .csv"),
+        (["evaluate", "runs/molecules-logp-001", "--out", "p.JSON"], "give --out the ending .csv"),
         (["sweep", "plain.toml", "--trials", "2"], "has no table [sweep]"),
     ],
 )  # fmt: skip

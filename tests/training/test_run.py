@@ -85,6 +85,30 @@ def test_classes_are_matched_by_name():
         described(trained).matched(odd)
 
 
+def test_classes_are_matched_in_any_case_unless_two_differ_in_it_only():
+    trained = small_set(kind="multiclass")
+    new = replace(trained, columns=(Target("t0", kind="multiclass", classes=("MANY", "Few")),))
+    new = replace(new, targets=np.array([[0.0], [1.0], [1.0]] * 20))
+    assert described(trained).matched(new).targets[:2, 0].tolist() == [2.0, 0.0]
+    alike = Target("t0", kind="multiclass", classes=("few", "Few", "many"))
+    two = described(replace(trained, columns=(alike,)))
+    with pytest.raises(DataError, match="class 'MANY', unknown to the run"):
+        two.matched(new)
+
+
+def test_classes_that_are_numbers_are_numbers_of_a_regression():
+    trained = small_set()
+    target = trained.columns[0]
+    new = replace(trained, columns=(replace(target, kind="binary", classes=("-1", "1")),))
+    new = replace(new, targets=np.array([[0.0], [1.0], [np.nan]] * 20))
+    matched = described(trained).matched(new).targets[:3, 0]
+    assert matched[:2].tolist() == [-1.0, 1.0]
+    assert np.isnan(matched[2])
+    text = replace(new, columns=(replace(target, kind="binary", classes=("no", "yes")),))
+    with pytest.raises(DataError, match="has the value 'no', and the run predicts numbers"):
+        described(trained).matched(text)
+
+
 @pytest.mark.parametrize("kind", ["regression", "multiclass"])
 def test_classes_of_long_numbers_are_told_apart(kind):
     names = ("1000001", "1000002", "1000003")

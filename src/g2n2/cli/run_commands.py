@@ -24,6 +24,11 @@ Run = Annotated[
     Path, typer.Argument(help="A run folder written by g2n2 train; or qm9, which comes with g2n2.")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+_NOT_CSV = (
+    *(".xlsx", ".xlsm", ".xls", ".ods", ".tsv", ".json", ".jsonl", ".parquet"),
+    *(".gz", ".zip", ".sdf", ".smi"),
+)
+"""Endings of other formats: a program would not read CSV from a file so called."""
 Interval = Annotated[
     float, typer.Option(help="Share of true values an interval is to hold; 0: no intervals.")
 ]
@@ -31,7 +36,10 @@ Interval = Annotated[
 
 def evaluate(
     run: Run,
-    on: Annotated[str, typer.Option(help="test, validation, train, or a file.")] = "test",
+    file: Annotated[str | None, typer.Argument(help="Graphs with targets; else see --on.")] = None,
+    on: Annotated[
+        str | None, typer.Option(help="test, validation, train, or a file. [test]")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write each prediction and its target.")] = None,
     smiles: Smiles = None,
     id_column: Id = None,
@@ -47,6 +55,9 @@ def evaluate(
     from ..training.run import Run as TrainedRun
     from ..training.task import for_json
 
+    if file is not None and on is not None:
+        raise DataError(f"{file} and --on {on} are two things to score: leave one out")
+    on = file or on or "test"
     check_interval(interval)
     trained = TrainedRun(run, device)
     _say_notes(trained, interval)
@@ -57,7 +68,8 @@ def evaluate(
         outcome = trained.evaluate(on, interval=interval)
     else:
         if not os.path.exists(on) and not names_dataset(on):
-            raise DataError(f"--on {on}: expected test, validation, train, or a file that is there")
+            what = "" if file else "test, validation, train, or "
+            raise DataError(f"{'' if file else '--on '}{on}: expected {what}a file that is there")
         outcome = trained.predict(on, options, targets=True, interval=interval)
         for number, reason in list(unread := outcome.graphs.source.get("unread", {}).items())[:1]:
             what = f"{counted(len(unread), 'record')} cannot be read, and no score counts them"
@@ -299,11 +311,11 @@ def _say_notes(trained: TrainedRun, interval: float) -> None:
 
 def check_out(out: Path, *sources: str) -> None:
     """Refuse, before the work, an output that cannot be written or that would overwrite inputs."""
-    from ..data.readers.workbooks import is_workbook
-
     check_output(out)
-    if is_workbook(out.name):
-        raise DataError(f"{out} is to be CSV, which Excel opens: give --out the ending .csv")
+    if out.name.lower().endswith(_NOT_CSV):
+        raise DataError(
+            f"{out} is to be CSV, which Excel and pandas open: give --out the ending .csv"
+        )
     for source in map(Path, sources):
         if os.path.exists(out) and os.path.exists(source) and out.samefile(source):
             raise DataError(

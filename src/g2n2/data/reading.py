@@ -186,6 +186,11 @@ def holds_molecules(source: str, options: Mapping[str, Any]) -> bool:
     return "molecule" in _recognise(Path(source), reading_options(options))[0]
 
 
+def takes_option(source: str | Path, name: str, options: Mapping[str, Any]) -> bool:
+    """Whether graphs at a path are read with an option of that name."""
+    return name in _OPTIONS_OF[_recognise(Path(source), reading_options(options))[0]]
+
+
 def _recognise(path: Path, options: Options) -> tuple[str, Reader]:
     ending = path.name.lower().removesuffix(".gz")
     if path.is_dir():

@@ -17,7 +17,14 @@ from ..data.graph_set import GraphSet, Ints
 from ..data.readers import Options
 from ..data.readers.molecule_files import holds_molecule_files
 from ..data.readers.molecules import ATOM_FEATURES, read_smiles_list
-from ..data.reading import SMILES, GraphStream, open_stream, read_with, reading_options
+from ..data.reading import (
+    SMILES,
+    GraphStream,
+    open_stream,
+    read_with,
+    reading_options,
+    takes_option,
+)
 from ..errors import DataError
 from ..input_files import read_text_file
 from ..validation import check
@@ -60,7 +67,7 @@ class Run:
     >>> from g2n2 import Run
     >>> Run("no-such-run")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    g2n2.errors.DataError: no-such-run is no run folder: it has no config.json; ...
+    g2n2.errors.DataError: no-such-run is no run folder: there is nothing at that path: ...
 
     Args:
         folder: Written by `train`; or the name of a network of `pretrained`, as `qm9`.
@@ -81,7 +88,13 @@ class Run:
     def __init__(
         self, folder: str | Path, device: str = "auto", graphs: GraphSet | None = None
     ) -> None:
-        self.files = RunFolder.existing(run_path(folder))
+        path = run_path(folder)
+        if not os.path.exists(path):
+            raise DataError(
+                f"{folder} is no run folder: there is nothing at that path: check it, or make one: "
+                f"g2n2 train; by name there is {', '.join(pretrained_names())}"
+            )
+        self.files = RunFolder.existing(path)
         self._graphs = graphs
         self.note = "; ".join(filter(None, (self.files.checksum_note, self.files.calibration_note)))
         self.config: RunConfig = self.files.config()
@@ -309,7 +322,12 @@ class Run:
             if trained.get("format") == "smiles" or "hydrogens" in trained:
                 carried = {"hydrogens": False, **carried}
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
-        return {"target": wanted, **carried, **(options or {})}
+        reading = {"target": wanted, **carried, **(options or {})}
+        if targets and os.path.exists(source) and takes_option(source, "task", reading):
+            # What the targets are is known, however few a file has; classes are matched by name.
+            kind = "regression" if self.task.kind == "regression" else "multiclass"
+            reading = {"task": kind, **reading}
+        return reading
 
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""

@@ -87,7 +87,10 @@ class RunFolder:
         """A folder that holds a run, else a DataError; registers operations of its grammar."""
         folder = cls(path)
         if not folder.started:
-            raise DataError(f"{path} is no run folder: it has no config.json; make one: g2n2 train")
+            what = "there is nothing at that path: check it"
+            if os.path.exists(path):
+                what = "it has no config.json" if os.path.isdir(path) else "it is a file"
+            raise DataError(f"{path} is no run folder: {what}; make one: g2n2 train")
         if (folder.path / OPERATIONS).is_file():
             try:
                 for entry in folder.read_json(OPERATIONS):

@@ -16,6 +16,7 @@ from ..data.graph_set import COLUMN, DESCRIPTOR, Floats, GraphSet, Level, Target
 from ..data.preprocessing import Preprocessing
 from ..data.readers.labels import class_name
 from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
+from ..data.readers.tables import is_number
 from ..described import counted
 from ..errors import DataError
 from ..validation import read_as
@@ -192,20 +193,34 @@ def _matched_features(graphs: GraphSet, what: str, trained: TrainedOn) -> Floats
 
 
 def _recoded(values: Values, column: Target, trained: Target) -> Values:
-    """Class numbers of a file as those of the run, by the classes' names."""
-    if trained.kind == "regression":
+    """Targets of a file as those of the run: numbers, or the run's number of each class.
+
+    Classes are known by name, in any case if the run has no two that differ in case only.
+    """
+    if trained.kind == "regression" and not column.classes:
         return values
-    number_of = {name: float(number) for number, name in enumerate(trained.classes)}
+    numbers = {name: float(number) for number, name in enumerate(trained.classes)}
+    by_lower = {name.lower(): number for name, number in numbers.items()}
     coded = np.full(len(values), np.nan)
     for row in np.flatnonzero(np.isfinite(values)):
         value = values[row]
         name = column.classes[int(value)] if column.classes else class_name(value)
-        if name not in number_of:
+        if trained.kind == "regression":
+            if not is_number(name):
+                raise DataError(
+                    f"target {trained.name} has the value {name!r}, and the run predicts numbers"
+                )
+            coded[row] = float(name)
+            continue
+        number = numbers.get(name)
+        if number is None and len(by_lower) == len(numbers):
+            number = by_lower.get(name.lower())
+        if number is None:
             raise DataError(
                 f"target {trained.name} has the class {name!r}, unknown to the run; "
                 f"it knows {', '.join(trained.classes)}"
             )
-        coded[row] = number_of[name]
+        coded[row] = number
     return coded
 
 
