@@ -1,11 +1,6 @@
-"""One pass of a network, as large as an estimate says fits, and what it really took.
-
-`python measured_pass.py NAME PRESET DEVICE MODE MIBYTES` prints measured over estimated bytes.
-"""
+"""One pass of a network, as large as an estimate says fits, and what it really took."""
 
 from __future__ import annotations
-
-import sys
 
 import torch
 
@@ -29,8 +24,10 @@ def network(name: str, preset: str) -> GrammarGNN:
     return GrammarGNN(grammar, 1, width=16, layers=2, preset=preset, supports=supports)
 
 
-def ratio(model: GrammarGNN, device: str, training: bool, room: int) -> float:
-    """Measured over estimated bytes of a pass on the largest graphs that `room` is said to hold."""
+def ratio(name: str, preset: str, device: str, mode: str, mebibytes: int) -> float:
+    """Measured over estimated bytes of a pass on the largest graphs so much is said to hold."""
+    torch.set_num_threads(1)
+    model, training, room = network(name, preset), mode == "train", mebibytes * 2**20
     model.to(device).train(training)
 
     def need(nodes: int) -> int:
@@ -66,8 +63,3 @@ def _peak(device: str) -> int:
     if device == "cuda":
         return torch.cuda.max_memory_allocated()
     return peak_bytes()
-
-
-if __name__ == "__main__":
-    _, name, preset, device, mode, size = sys.argv
-    print(ratio(network(name, preset), device, mode == "train", int(size) * 2**20))

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from cases import UNMARKED
+from forked import in_fork
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.nn import memory_budget
 from g2n2.nn.model import GrammarGNN
+from measured_pass import ratio
 
-PASS = Path(__file__).parent.parent / "measured_pass.py"
 PRESETS = ("modern", "paper")
 STEP = """
 import resource
@@ -33,21 +34,9 @@ model(torch.ones(n, 1), ends).sum().backward()
 """
 
 
-def ratio(*arguments: str) -> float:
-    """Measured over estimated bytes, of a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(PASS), *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    return float(done.stdout)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_the_estimate_is_within_twice_of_what_a_pass_takes() -> None:
-    assert 0.5 < ratio("r-G_L3", "modern", "cpu", "train", "200") < 2
+    assert 0.5 < in_fork(Path(), ratio, "r-G_L3", "modern", "cpu", "train", 200) < 2
 
 
 def test_marks_drawn_in_training_are_those_whose_copies_count() -> None:
@@ -74,7 +63,7 @@ def test_marks_drawn_in_training_are_those_whose_copies_count() -> None:
     ],
 )
 def test_the_estimate_of_other_grammars_is_within_twice(name: str, preset: str, mode: str) -> None:
-    assert 0.5 < ratio(name, preset, "cpu", mode, "200") < 2
+    assert 0.5 < in_fork(Path(), ratio, name, preset, "cpu", mode, 200) < 2
 
 
 @pytest.mark.gpu
@@ -83,7 +72,7 @@ def test_the_estimate_of_other_grammars_is_within_twice(name: str, preset: str, 
 def test_the_estimate_is_within_twice_on_a_gpu(name: str, preset: str, mode: str) -> None:
     if not torch.cuda.is_available():
         pytest.skip("no GPU is there")
-    assert 0.5 < ratio(name, preset, "cuda", mode, "800") < 2
+    assert 0.5 < in_fork(Path(), ratio, name, preset, "cuda", mode, 800) < 2
 
 
 @pytest.mark.gpu

@@ -258,6 +258,25 @@ def test_the_best_weights_are_those_of_the_best_epoch(
     assert kept[0] != kept[1] == kept[2] == (tmp_path / "best.safetensors").read_bytes()
 
 
+def test_the_best_weights_are_averages(tmp_path: Path) -> None:
+    """Over the steps of one epoch, by hand: of the average (1 + t) / (10 + t) stays."""
+    means: dict[str, torch.Tensor] = {}
+
+    def start(loop: Any) -> None:
+        means.update((name, p.detach().clone()) for name, p in loop.model.named_parameters())
+
+    def step(loop: Any) -> None:
+        kept = (1 + loop.progress.steps) / (10 + loop.progress.steps)
+        for name, weight in loop.model.named_parameters():
+            means[name] = kept * means[name] + (1 - kept) * weight.detach()
+
+    config = small_config(epochs=1, ema=0.999)
+    train_config(config, tmp_path, graphs=small_graphs(), watch=Watch(start=start, step=step))
+    best = load_file(tmp_path / "best.safetensors")
+    for name, mean in means.items():
+        torch.testing.assert_close(best[name], mean)
+
+
 def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
     real = loop.save_checkpoint

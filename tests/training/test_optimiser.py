@@ -1,4 +1,4 @@
-"""The average of the weights."""
+"""Learning rates, the optimiser, and the average of the weights."""
 
 import copy
 import random
@@ -17,6 +17,7 @@ from g2n2.training.optimiser import (
     cosine_rate,
     flattened,
     init_optimiser_state,
+    make_optimiser,
     plateau_rate,
 )
 from kernel_checks import DEVICE
@@ -75,6 +76,18 @@ def test_running_statistics_are_averaged_with_the_weights_they_belong_to():
         assert torch.allclose(model[1].running_mean, expected)
     assert torch.equal(model[1].running_mean, raw)
     assert not torch.allclose(raw, expected)
+
+
+def test_matrices_decay_and_biases_do_not():
+    """A step of AdamW without a gradient: W − rate · decay · W."""
+    model = nn.Linear(2, 2)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    recipe = Recipe("r", optimiser="adamw", rate=0.1, decay=0.5)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    make_optimiser(model, recipe, torch.device("cpu")).step()
+    torch.testing.assert_close(model.weight, before["weight"] * (1 - 0.1 * 0.5))
+    assert torch.equal(model.bias, before["bias"])
 
 
 def optimiser(rate):

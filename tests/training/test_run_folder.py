@@ -1,7 +1,6 @@
 """The files of a run: what is read back, what is refused, and who may write."""
 
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -15,6 +14,7 @@ import pytest
 import torch
 
 import g2n2
+from forked import PROCESSES
 from g2n2.atomic_files import HOLDER, LOCK, holder, sole_writer
 from g2n2.errors import DataError
 from g2n2.training import run_folder
@@ -199,23 +199,14 @@ def test_the_field_is_named_and_what_is_allowed(name, keys, value, message, fold
         use(folder)
 
 
-PRELOAD = ["g2n2.cli", "g2n2.training.session", "g2n2.training.display", "lightning.fabric"]
 SHORT = {**SMALL, "epochs": 1, "grammar": "GNNML1"}
 
 
-@pytest.fixture(scope="module")
-def processes() -> Any:
-    """Processes that start in a moment: forked from one in which torch is imported."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOAD, "run_processes", "torch.utils.tensorboard"])
-    return context
-
-
-def at_once(processes: Any, folder: Path, commands: list[list[str]]) -> list[tuple[int, str]]:
+def at_once(folder: Path, commands: list[list[str]]) -> list[tuple[int, str]]:
     """How each of some commands ended that were started at the same time, and what it said."""
     logs = [folder / f"{number}.log" for number in range(len(commands))]
     started = [
-        processes.Process(target=in_folder, args=(folder, words, log), daemon=True)
+        PROCESSES.Process(target=in_folder, args=(folder, words, log), daemon=True)
         for words, log in zip(commands, logs, strict=True)
     ]
     for process in started:
@@ -231,9 +222,9 @@ def seeded(folder: Path, count: int) -> list[list[str]]:
     return [["train", "--config", "settings.json", "--seed", str(seed)] for seed in range(count)]
 
 
-def test_runs_started_at_once_have_a_folder_each(processes: Any, tmp_path: Path) -> None:
+def test_runs_started_at_once_have_a_folder_each(tmp_path: Path) -> None:
     count = 2  # `make torture` starts 100
-    ended = at_once(processes, tmp_path, seeded(tmp_path, count))
+    ended = at_once(tmp_path, seeded(tmp_path, count))
     assert [code for code, _ in ended] == [0] * count, ended
     folders = sorted((tmp_path / "runs").iterdir())
     assert len(folders) == count
@@ -249,9 +240,9 @@ def test_runs_started_at_once_have_a_folder_each(processes: Any, tmp_path: Path)
     assert seeds == set(range(count))
 
 
-def test_of_runs_started_in_one_folder_one_is_left_alone(processes: Any, tmp_path: Path) -> None:
+def test_of_runs_started_in_one_folder_one_is_left_alone(tmp_path: Path) -> None:
     commands = [[*words, "--out", "run"] for words in seeded(tmp_path, 3)]
-    ended = at_once(processes, tmp_path, commands)
+    ended = at_once(tmp_path, commands)
     winners = [seed for seed, (code, _) in enumerate(ended) if code == 0]
     assert len(winners) == 1, ended
     for seed, (code, said) in enumerate(ended):
@@ -281,8 +272,8 @@ def test_a_run_is_taken_up_by_one_process_and_the_other_is_told_by_whom(tmp_path
     train_config(config, tmp_path, graphs=small_graphs(), resume=True)
 
 
-def test_the_lock_of_a_killed_process_is_taken_over(processes: Any, tmp_path: Path) -> None:
-    process = processes.Process(target=hold, args=(tmp_path,), daemon=True)
+def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+    process = PROCESSES.Process(target=hold, args=(tmp_path,), daemon=True)
     process.start()
     while not (tmp_path / "held").exists():
         assert process.is_alive()

@@ -134,6 +134,9 @@ def test_a_bad_row_is_named_and_skipped_or_refused(tmp_path: Path) -> None:
 def test_rows_keep_their_number_when_one_before_is_skipped(tmp_path: Path) -> None:
     graphs = read_graphs(table(tmp_path, "smiles,y\nCCO,1\nxx,2\nO,3\n"))
     assert graphs.ids == ("0", "2")
+    slip = table(tmp_path, "smiles,y\nCCO,1\nxx,2\nO,much\nC,4\nN,5\n", "slip.csv")
+    with pytest.raises(DataError, match="line 4: 'much' is not a number"):
+        read_graphs(slip, target=["y"])
 
 
 def test_missing_targets_are_nan(tmp_path: Path) -> None:
