@@ -76,6 +76,20 @@ def test_the_next_run_finds_the_table_unless_its_supports_differ():
     assert third.designed is not first.designed
 
 
+@pytest.mark.parametrize("name", ["weights", "edges"])
+def test_other_graphs_of_the_same_sizes_get_a_table_of_their_own(name):
+    first, recorded = GraphStore(GRAPHS), Recorded()
+    if name == "weights":
+        others = replace(GRAPHS, weights=np.full(GRAPHS.edges.shape[1], 2.0, np.float32))
+    else:
+        last = np.repeat(GRAPHS.sizes - 1, GRAPHS.edge_counts)
+        others = replace(GRAPHS, edges=last - GRAPHS.edges)  # the nodes in reverse
+    second = GraphStore(others)
+    precompute_supports(network(), first, recorded)
+    precompute_supports(network(), second, recorded)
+    assert not torch.allclose(first.designed, second.designed)
+
+
 def test_directed_graphs_are_refused_before_anything_is_trained():
     edges = GRAPHS.edges[:, :-1]
     counts = GRAPHS.edge_counts.copy()

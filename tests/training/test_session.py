@@ -172,12 +172,12 @@ ROWS = ["m,CC,1.5", "m,CCO,2.5", "k,not a molecule,0.5", ",CCC,3.5", "k,CCCC,1.0
 
 
 @pytest.mark.slow
-def test_r2_of_600_molecules_is_learned(tmp_path, built_qm9):
+def test_r2_of_600_molecules_is_learned(tmp_path, some_qm9):
     """The error on unseen molecules is below a third of what guessing the mean gives."""
     config = RunConfig(
         "qm9",
         target=("r2",),
-        options={"track": "distance", "cache": str(built_qm9)},
+        options={"track": "distance", "cache": str(some_qm9)},
         limit=600,
         width=16,
         layers=1,
