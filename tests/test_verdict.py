@@ -312,6 +312,12 @@ def test_networks_at_their_depth(
     assert all("layer" in s.about and "read-out" in s.about for s in own)
 
 
+def test_layers_before_the_marks_are_counted_apart() -> None:
+    plan = plan_network(find_grammar("r-G_L1Σ"), layers=1, trunk=2)
+    (first, _) = network_verdict(plan).of_network().statements
+    assert "of unlimited width: 2 + 1 layer, read-out" in first.about
+
+
 def test_a_network_stronger_than_its_words_says_so_and_why() -> None:
     plan = plan_network(find_grammar("r-G_{·, Tr}"))
     note = next(n for n in network_verdict(plan).notes if n.startswith("stronger"))

@@ -50,6 +50,20 @@ def test_an_additive_function_is_taken_apart_exactly() -> None:
     torch.testing.assert_close(found.of_hiding, effects)
 
 
+class Squares(nn.Module):
+    def forward(self, batch: GraphBatch) -> Tensor:
+        return batch.nodes.square().sum((1, 2))[:, None]
+
+
+def test_the_integral_is_exact_where_slopes_are_linear() -> None:
+    """From m to x, x² adds x² − m²: midpoints give that however few they are."""
+    average = AverageInput.of([BATCH])
+    found = integrated_gradients(Squares(), BATCH, FIRST, average, steps=2)
+    mean = BATCH.nodes[BATCH.mask].mean(0)
+    expected = (BATCH.nodes.square() - mean.square()).sum(-1) * BATCH.mask
+    torch.testing.assert_close(found.nodes, expected)
+
+
 @pytest.mark.parametrize("features", [True, False])
 def test_contributions_add_up_to_the_change_of_the_output(features: bool) -> None:
     options = {"node_features": 3, "edge_features": 2} if features else {}
@@ -58,7 +72,7 @@ def test_contributions_add_up_to_the_change_of_the_output(features: bool) -> Non
     model = GrammarGNN("r-G_L3", width=6, layers=2, out=2, **options).double().eval()
     average = AverageInput.of([batch])
     second = torch.ones(3, dtype=torch.long)
-    found = integrated_gradients(model, batch, second, average, steps=200)
+    found = integrated_gradients(model, batch, second, average, steps=50)
     with torch.no_grad():
         start = model(replace(batch, **average.like(batch)))
         change = (model(batch) - start)[:, 1]

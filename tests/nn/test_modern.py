@@ -48,6 +48,20 @@ def watched(model: GrammarGNN) -> Iterator[dict[str, Tensor]]:
         hook.remove()
 
 
+@pytest.mark.parametrize("size", [1.0, 4.0])
+def test_sums_are_divided_by_the_typical_size_for_each_node_they_are_over(size: float) -> None:
+    """Ones on graphs of 3 and 5 nodes: 3, 3 and 6 ordered pairs; 5, 5 and 20."""
+    readout = G2N2(width=2, layers=1, typical_size=size).readout
+    mask = torch.arange(5) < torch.tensor([[3], [5]])
+    nodes, pairs = mask[..., None], (mask[:, :, None] & mask[:, None])[..., None]
+    ones = {"V": nodes.float().expand(-1, -1, 2), "M": pairs.float().expand(-1, -1, -1, 2)}
+    parts = readout.pooled(ones, mask).split(2, dim=1)
+    expected = {"nodes": [3 / size, 5 / size], "off-diagonal": [6 / size**2, 20 / size**2]}
+    expected["diagonal"] = expected["nodes"]
+    names = [name for name, _ in readout.plan.pools]
+    assert {n: x[:, 0].tolist() for n, x in zip(names, parts, strict=True)} == expected
+
+
 @pytest.mark.parametrize("backend", ["reference", "packed"])
 def test_means_over_rows_do_not_depend_on_the_typical_size(backend: str) -> None:
     batch, outputs = molecule_batch([5, 9], 0), []

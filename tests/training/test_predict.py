@@ -222,7 +222,7 @@ def torn(path: Path) -> None:
 
 
 def longer(path: Path) -> None:
-    path.write_bytes(path.read_bytes() + b"m21,1.2")
+    path.write_bytes(path.read_bytes() + 1000 * b"m21,1.2")
 
 
 @pytest.mark.parametrize(
