@@ -1,6 +1,5 @@
 """How close an op and its reference twin must be, and what they are tried on."""
 
-import pytest
 import torch
 
 TOLERANCE = {
@@ -13,8 +12,6 @@ TOLERANCE = {
 turns a share of the ReLUs near zero on or off, and gradients differ by the root of that share."""
 
 LOW = (torch.float32, torch.bfloat16, torch.float16)
-SIZES = [1, 7, *(pytest.param(n, marks=pytest.mark.slow) for n in (29, 33, 70))]
-"""Odd ones, on both sides of a tile's edge; the interpreter takes seconds for the larger ones."""
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

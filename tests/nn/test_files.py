@@ -71,6 +71,13 @@ OPTIONS: list[dict[str, object]] = [
 ]
 
 
+def test_the_checksum_sees_names_shapes_and_dtypes() -> None:
+    zeros = torch.zeros(2, 3)
+    others = ({"b": zeros}, {"a": zeros.view(3, 2)}, {"a": zeros.int()}, {"a": zeros + 1})
+    found = {checksum(tensors, {"g2n2": "1"}) for tensors in ({"a": zeros}, *others)}
+    assert len(found) == 5
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_network_comes_back_as_it_went(options: dict[str, object], tmp_path: Path) -> None:
     model = small(**options)

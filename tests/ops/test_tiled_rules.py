@@ -1,13 +1,11 @@
 """Products on graphs of several tiles, against the plain ones run by run."""
 
-from itertools import product
-
 import pytest
 import torch
 
 from g2n2.ops import packed
 from g2n2.ops.packing import Packing
-from kernel_checks import DEVICE, LOW, assert_near, drawn
+from kernel_checks import DEVICE, assert_near, drawn
 
 pytest.importorskip("triton", reason="the kernels need triton")
 from g2n2.ops import tiled_rules as tiled
@@ -30,13 +28,15 @@ def outcome(op, leaves, packing, rows):
     return value, torch.autograd.grad((value[:rows].double() * weight).sum(), leaves)
 
 
-EVERY = [
-    pytest.param(*case, marks=[] if case[1:] == (True, torch.float32) else pytest.mark.slow)
-    for case in product(("matrix_matrix", "matrix_column", "adjacency"), (True, False), LOW)
-]
+KINDS = ("matrix_matrix", "matrix_column", "adjacency")
+OTHERS = [(False, torch.float32), (True, torch.bfloat16), (False, torch.float16)]
 
 
-@pytest.mark.parametrize(("kind", "has_tail", "dtype"), EVERY)
+@pytest.mark.parametrize(
+    ("has_tail", "dtype"),
+    [(True, torch.float32), *(pytest.param(*other, marks=pytest.mark.slow) for other in OTHERS)],
+)
+@pytest.mark.parametrize("kind", KINDS)
 def test_products_of_several_tiles(kind, has_tail, dtype, launches, poisoned, monkeypatch):
     monkeypatch.setattr(tiled, "INTERPRETED_TILE", 32)
     torch.manual_seed(0)

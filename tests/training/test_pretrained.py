@@ -162,13 +162,12 @@ def test_altered_weights_are_refused(networks: Path) -> None:
         weights.write_bytes(content)
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(300, marks=pytest.mark.slow)])
-def test_the_shipped_network_is_as_good_as_its_card_says(count: int) -> None:
+def test_the_shipped_network_is_as_good_as_its_card_says() -> None:
     """On molecules it was not trained on, from their SMILES."""
     run = g2n2.pretrained("qm9")
     with (run.folder / "held_out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    rows = [rows[k] for k in np.random.default_rng(0).permutation(len(rows))[:count]]
+    rows = [rows[k] for k in np.random.default_rng(0).permutation(len(rows))[:40]]
     outcome = run.predict([row["smiles"] for row in rows])
     assert outcome.intervals is not None
     truth = np.array([[float(row[c.name]) for c in run.task.columns] for row in rows])
