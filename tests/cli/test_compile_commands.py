@@ -95,8 +95,6 @@ def test_trace_prints_the_steps_and_evaluates_them(tmp_path):
 
 
 BAD = [
-    (("compile", "r-G_L4"), "no grammar is called 'r-G_L4'"),
-    (("compile", "V → MV"), "never becomes a word"),
     (("compile", "PPGN", "--preset", "official"), "use another preset"),
     (("compile", "GNNML1", "--edge-features", "3"), "no matrix variable"),
     (("compile", "r-G_L3", "--width", "0"), "Invalid value for '--width'"),
@@ -104,8 +102,6 @@ BAD = [
     (("compile", "r-G_L3", "--diagram", "out.png"), "name it for instance out.svg"),
     (("compile", "r-G_L3", "--diagram", "../no/such/out.svg"), "make it first"),
     (("trace", "AᵀA"), "no variable derives Aᵀ"),
-    (("trace", "1ᵀ(A1"), "this bracket is never closed"),
-    (("trace", "A", "--graph6", "~~~~"), "graph6"),
 ]
 
 

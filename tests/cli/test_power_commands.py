@@ -4,9 +4,7 @@ import json
 
 import networkx as nx
 import pytest
-from test_commands import run
-
-C6, TRIANGLES = "EhEG", "EJaG"
+from test_commands import C6, TRIANGLES, run
 
 
 def test_separate_names_the_sentence_its_values_and_its_depth():
@@ -109,23 +107,6 @@ def test_wl():
     two = json.loads(run("wl", C6, TRIANGLES, "--k", "2", "--variant", "fwl", "--json")[1])
     assert two["separated"] is True
     assert two["rounds"] >= 1
-
-
-BAD = [
-    (("separate", "Bw", "!!"), "not graph6"),
-    (("separate", C6, TRIANGLES, "--grammar", "nope"), "no grammar is called"),
-    (("separate", C6, TRIANGLES, "--readout", "nonsense"), "unknown 'nonsense'"),
-    (("separate", C6, TRIANGLES, "--grammar", "GCN"), "C"),
-    (("power", "r-G_L3", "--suite", "brecc"), "did you mean"),
-    (("wl", C6, "no-such-file.txt"), "no-such-file.txt"),
-]
-
-
-@pytest.mark.parametrize(("words", "message"), BAD)
-def test_bad_input(words, message):
-    code, printed = run(*words)
-    assert code == 2
-    assert message in printed
 
 
 def test_compare_settles_what_proof_alone_leaves_open():

@@ -116,6 +116,19 @@ def test_networks_are_trained_by_the_recipe_without_rdkit(monkeypatch, tmp_path,
     assert (gine.config["baseline"], ours.config["baseline"]) == ("GINE", None)
 
 
+def test_time_of_attempts_that_were_stopped_counts(monkeypatch, job):
+    clock = iter([10.0, 17.0])
+    monkeypatch.setattr(molecules, "cpu_seconds", lambda: next(clock))
+
+    def stopped():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        molecules.timed(job, molecules.CPU, stopped)
+    clock = iter([100.0, 102.0, 102.0])
+    assert molecules.timed(job, molecules.CPU, lambda: "done") == ("done", 7.0 + 2.0)
+
+
 def test_chemprop_must_predict_the_test_molecules(monkeypatch, tmp_path, job):
     chemprop(monkeypatch, tmp_path, step=-1)
     problem = Problem(BACE, "random", 0, SMOKE)
