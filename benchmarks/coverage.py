@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from g2n2.data.graph_set import GraphSet, Target
+from g2n2.data.graph_set import GraphSet
 from g2n2.data.splits import split
+from g2n2_paper.molecule_sets import load_graphs, save_graphs
 
 LEVELS = (0.8, 0.9, 0.95)
 SEEDS = range(5)
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
-ARRAYS = ("sizes", "edge_counts", "edges", "node_features", "edge_features", "targets")
 
 
 @dataclass(frozen=True)
@@ -71,30 +71,9 @@ def prepare(folder: Path) -> None:
         "lipophilicity": read_with(str(table), {"target": ("exp",)}),
         "nci1": load_dataset("nci1"),
     }
-    folder.mkdir(parents=True, exist_ok=True)
     for name, graphs in sets.items():
-        (column,) = graphs.columns
-        np.savez_compressed(
-            folder / f"{name}.npz",
-            column=np.array([column.name, column.unit, column.kind, *column.classes]),
-            node_names=np.array(graphs.node_names),
-            edge_names=np.array(graphs.edge_names, dtype=str),
-            **{array: getattr(graphs, array) for array in ARRAYS},
-        )
+        save_graphs(graphs, folder / f"{name}.npz")
         print(f"{name}: {graphs!r}, {(folder / f'{name}.npz').stat().st_size / 2**20:.1f} MiB")
-
-
-def read(folder: Path, name: str) -> GraphSet:
-    """One of the sets `prepare` wrote."""
-    with np.load(folder / f"{name}.npz") as stored:
-        title, unit, kind, *classes = stored["column"].tolist()
-        return GraphSet(
-            name=name,
-            columns=(Target(title, unit, kind, tuple(classes)),),
-            node_names=tuple(stored["node_names"].tolist()),
-            edge_names=tuple(stored["edge_names"].tolist()),
-            **{array: stored[array] for array in ARRAYS},
-        ).check()
 
 
 def parts_of(name: str, graphs: GraphSet, seed: int) -> dict[str, Any]:
@@ -117,7 +96,7 @@ def one_run(folder: Path, name: str, seed: int, settings: Mapping[str, Any]) -> 
     from g2n2.training.session import train_config
 
     began = time.monotonic()
-    graphs = read(folder, name)
+    graphs = load_graphs(folder / f"{name}.npz")
     if limit := settings["limit"]:
         graphs = graphs.select(np.random.default_rng(0).permutation(len(graphs))[:limit])
         parts = split(graphs, "random", seed, (0.5, 0.25, 0.25))

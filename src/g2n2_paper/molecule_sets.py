@@ -107,29 +107,33 @@ def digests(molecules: MoleculeSet, graphs: GraphSet) -> dict[str, str]:
 
 
 def write_graphs(molecules: MoleculeSet, folder: Path, data: str | None = None) -> Path:
-    """Write the graphs, their given split and checksums as one file that needs no RDKit."""
-    graphs = molecules.read(data)
+    """Write the graphs and their given split as one file that needs no RDKit."""
+    path = folder / molecules.graph_file
+    save_graphs(molecules.read(data), path)
+    return path
+
+
+def save_graphs(graphs: GraphSet, path: Path) -> None:
+    """Write graphs, splits and checksums as plain arrays."""
     about = {
         "name": graphs.name,
         "columns": [asdict(column) for column in graphs.columns],
         "node_names": graphs.node_names,
         "edge_names": graphs.edge_names,
-        "file sha256": graphs.source["sha256"],
+        "file sha256": graphs.source.get("sha256", ""),
         "checksum": checksum(graphs),
     }
     splits = {f"part {part}": members for part, members in graphs.splits.items()}
     arrays: dict[str, Any] = {name: getattr(graphs, name) for name in ARRAYS}
-    arrays |= {"rows": np.asarray(graphs.source["rows"], dtype=np.int64), **splits}
+    arrays |= {"rows": np.asarray(graphs.source.get("rows", ()), dtype=np.int64), **splits}
     content = BytesIO()
     np.savez_compressed(content, about=np.array(json.dumps(about)), **arrays)
-    path = folder / molecules.graph_file
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, content.getvalue(), shared=True)
-    return path
 
 
 def load_graphs(path: Path) -> GraphSet:
-    """The graphs of a file that `write_graphs` made."""
+    """The graphs of a file that `save_graphs` made."""
     try:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
@@ -142,7 +146,7 @@ def load_graphs(path: Path) -> GraphSet:
                 ),
                 node_names=tuple(about["node_names"]),
                 edge_names=tuple(about["edge_names"]),
-                splits={part: file[f"part {part}"] for part in PARTS},
+                splits={n.removeprefix("part "): file[n] for n in file if n.startswith("part ")},
                 source={"sha256": about["file sha256"], "rows": tuple(file["rows"].tolist())},
             )
         if checksum(graphs) != about["checksum"]:
