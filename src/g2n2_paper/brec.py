@@ -54,8 +54,7 @@ from .brec_statistics import (
     released_separates,
     released_statistic,
 )
-from .contenders import Contender, ExactPower, exact_power, suite_checksum
-from .embeddings import calibrated_embedding
+from .contenders import Contender, ExactPower, calibrated_embedding, exact_power, suite_checksum
 from .runner import Cell, Job, Measurement
 
 SEED = 0

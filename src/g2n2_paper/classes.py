@@ -5,7 +5,7 @@ scored on the 15 graphs it was trained on; here new relabelings of them are test
 
 Networks with marks learn CSL and SR25 from a calibrated start as on BREC, in float64. With
 PyTorch's default weights the graphs of SR25 differ by 1e-6 of what three layers compute, which
-training in 32 bits does not find: accuracy stays 1 in 15. Calibrated (see `embeddings`) they differ
+training in 32 bits does not find: accuracy stays 1 in 15. Calibrated (see `contenders`) they differ
 by as much as they have in common. Only the decision layers are trained: the smallest steps of the
 layers below change what they read altogether.
 """
@@ -31,8 +31,14 @@ from g2n2.power.suites import Suite
 from g2n2.training.trained_on import checksum
 
 from .brec import relabelled_with_orbits
-from .contenders import MARKED, Contender, exact_power, suite_checksum
-from .embeddings import DIMENSIONS, calibrated_embedding
+from .contenders import (
+    DIMENSIONS,
+    MARKED,
+    Contender,
+    calibrated_embedding,
+    exact_power,
+    suite_checksum,
+)
 from .runner import Cell, Job, Measurement
 from .runs import described, run_settings, train_folds
 

@@ -21,8 +21,7 @@ from g2n2.graphs import Adjacency
 from g2n2.nn.expressivity import FLOOR_ULPS, MARGIN, build
 from g2n2.power.suites import SameSizePairs, Suite
 
-from .contenders import PAIRS, Contender, exact_power, suite_checksum
-from .embeddings import plain_embedding
+from .contenders import PAIRS, Contender, exact_power, plain_embedding, suite_checksum
 from .runner import Cell, Job, Measurement
 
 MERGED_AT_RANDOM = "merged by random weights"

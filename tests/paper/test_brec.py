@@ -38,8 +38,7 @@ from g2n2_paper.brec_statistics import (
     released_separates,
     released_statistic,
 )
-from g2n2_paper.contenders import CONTENDERS, MARKED, Contender, exact_power
-from g2n2_paper.embeddings import Standardise, calibrate
+from g2n2_paper.contenders import CONTENDERS, MARKED, Contender, Standardise, calibrate, exact_power
 from g2n2_paper.runner import Job, run_cells
 
 CPU = torch.device("cpu")

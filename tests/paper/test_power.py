@@ -15,9 +15,8 @@ from g2n2.errors import DataError
 from g2n2.training.setup import make_model, prepare
 from g2n2_paper import counting
 from g2n2_paper.classes import FOLDS, class_cell, class_graphs, fold_parts
-from g2n2_paper.contenders import CONTENDERS, PPGN_ALIKE, exact_power
+from g2n2_paper.contenders import CONTENDERS, PPGN_ALIKE, exact_power, plain_embedding
 from g2n2_paper.counting import exact_cell, normalised_errors
-from g2n2_paper.embeddings import plain_embedding
 from g2n2_paper.graph8c import close_pairs, graph8c, graph8c_cell
 from g2n2_paper.runner import Job
 

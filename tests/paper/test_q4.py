@@ -19,7 +19,6 @@ from g2n2.errors import LoweringError, TrainingError
 from g2n2.nn import GrammarGNN
 from g2n2.spectral.response import spectrum
 from g2n2_paper.chebyshev_start import write_chebyshev_start
-from g2n2_paper.filter_ceilings import of_adjacency, polynomial_ceiling, repeated_ceiling
 from g2n2_paper.filter_images import CPU, PARTS, Images, band_response, r_squared
 from g2n2_paper.filter_runs import (
     SHRINK,
@@ -32,7 +31,16 @@ from g2n2_paper.filter_runs import (
     outputs,
     read_features,
 )
-from g2n2_paper.q4 import CHEBYSHEV, NETWORKS, cells, detail, metrics
+from g2n2_paper.q4 import (
+    CHEBYSHEV,
+    NETWORKS,
+    cells,
+    detail,
+    metrics,
+    of_adjacency,
+    polynomial_ceiling,
+    repeated_ceiling,
+)
 from g2n2_paper.runner import Job
 
 SIDE = 7
