@@ -203,7 +203,7 @@ class Entries(Sources):
                 rows[row] = {"last epoch": last, **each}.__getitem__
             row = f"{model} on {name}, cited"
             rows[row] = defaultdict(str, {q3.GIN: cited("tu").rows[model][name].text}).__getitem__
-        return table("%", rows, {name: name for name in ("last epoch", *q3.STATISTICS)})
+        return table("accuracy (%)", rows, {name: name for name in ("last epoch", *q3.STATISTICS)})
 
     def errica_sets(self) -> dict[str, str]:
         """The sets that were run by Errica's splits."""
