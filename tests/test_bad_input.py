@@ -46,6 +46,7 @@ FRAGMENTS: list[tuple[str, type[G2N2Error], str]] = [
     ("{ }", GrammarError, "the fragment is empty"),
     ("matmul,transpos", GrammarError, "unknown operation 'transpos'"),
     ("matmul,transpos", GrammarError, "did you mean transpose?"),
+    ("M → MM | A", GrammarError, "'M → MM | A' is a grammar's rules; expected operations"),
     ("· ÷", GrammarError, "unknown operation '÷' in '· ÷'"),
     ("L2", GrammarError, "known: L1, L3, · (matmul), ᵀ (transpose)"),
 ]

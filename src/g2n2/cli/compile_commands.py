@@ -121,7 +121,7 @@ def trace(
     word: Annotated[str, typer.Argument(help="A word or sentence, for instance '1ᵀ(A²⊙A)1'.")],
     grammar: Annotated[str, typer.Option(help=HELP)] = "r-G_L3",
     reduce: Reduce = None,
-    graph6: Annotated[str, typer.Option(help="Evaluate every step on this graph.")] = "",
+    graph6: Annotated[str, typer.Option(help="Evaluate every step on this graph6 graph.")] = "",
     diagram: Diagram = None,
     json: AsJson = False,
 ) -> None:
@@ -180,11 +180,11 @@ def _write_svg(content: str, path: Path) -> None:
 
 def formula(
     name: Annotated[
-        str, typer.Argument(help="C6, induced C4, bull, K2,3, a Laplacian power; empty lists all.")
+        str, typer.Argument(help="C6, induced C4, bull, K2,3, a Laplacian power; none lists all.")
     ] = "",
     grammar: Annotated[str, typer.Option(help=HELP)] = "r-G_L3",
     reduce: Reduce = None,
-    graph6: Annotated[str, typer.Option(help="Also its value on this graph.")] = "",
+    graph6: Annotated[str, typer.Option(help="Also print its value on this graph6 graph.")] = "",
     json: AsJson = False,
 ) -> None:
     """A ready formula as a sentence, and the network that can hold it."""

@@ -40,17 +40,17 @@ def explain(
         Path | None,
         typer.Option(help="A drawing (.svg) of molecules, or a table (.csv). [explanation.*]"),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many graphs.")] = 24,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of graphs.")] = 24,
     check: Annotated[
         int, typer.Option(min=0, max=1000, help="Held-out graphs to check on; 0 for none.")
     ] = 20,
-    words: Annotated[int, typer.Option(min=0, max=20, help="Words that are named.")] = 3,
+    words: Annotated[int, typer.Option(min=0, max=20, help="Number of words to name.")] = 3,
     option: OptionList = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """What each atom and bond adds to a prediction, drawn on the molecule, and checked.
 
-    Contributions compare with an average atom and bond. The check hides atoms one by one.
+    Contributions are relative to an average atom and bond. The check hides atoms one by one.
     """
     from ..data.splits import smiles_of
     from ..training.explain_run import Explainer, held_out, target_index

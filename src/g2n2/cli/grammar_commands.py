@@ -57,12 +57,12 @@ def grammars(
 def words(
     grammar: Annotated[str, typer.Argument(help=HELP)],
     size: Annotated[
-        int, typer.Option(min=0, max=30, help="At most so many operations in a word.")
+        int, typer.Option(min=0, max=30, help="Maximum number of operations in a word.")
     ] = 6,
     sort: Annotated[
         str, typer.Option(help="Which words: S for sentences, V, R, M; V' inside a mark.")
     ] = "S",
-    limit: Annotated[int, typer.Option(min=1, help="At most so many words.")] = 200,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of words.")] = 200,
     assume: AssumeOption = "symmetric",
     reduce: Reduce = None,
     json: AsJson = False,
@@ -129,7 +129,7 @@ def _note(name: str, notes: dict[str, str]) -> str:
 
 
 def eval_(
-    sentence: Annotated[str, typer.Argument(help="A term, for instance '1ᵀ(A²⊙A)1'.")],
+    term: Annotated[str, typer.Argument(help="A term, for instance '1ᵀ(A²⊙A)1'.")],
     graph: Annotated[
         Path | None, typer.Argument(help="graph6, SMILES, a name such as C6, or a file.")
     ] = None,
@@ -146,17 +146,17 @@ def eval_(
     from ..language.evaluation import evaluate_mod
     from ..language.parsing import parse
 
-    term = parse(sentence)
+    parsed = parse(term)
     if bool(graph6) == (graph is not None):
-        raise DataError("give one graph: --graph6 STRING, or a file with an edge list")
+        raise DataError("give one graph: graph6, a SMILES, a name, a file, or --graph6 STRING")
     matrix = parse_graph6(graph6) if graph is None else read_graph(graph, directed)
     if mod:
         _require_prime(mod)
-    value = evaluate_mod(term, matrix, mod) if mod else run(term, matrix)
+    value = evaluate_mod(parsed, matrix, mod) if mod else run(parsed, matrix)
     if json:
         listed = [[x if _finite(x) else str(x) for x in row] for row in value.tolist()]
-        only = listed[0][0] if value.size == 1 and term.sort.boundary == 0 else listed
-        show.as_json({"term": str(term), "sort": term.sort.letter, "value": only})
+        only = listed[0][0] if value.size == 1 and parsed.sort.boundary == 0 else listed
+        show.as_json({"term": str(parsed), "sort": parsed.sort.letter, "value": only})
     else:
         show.say(_value_text(value))
 

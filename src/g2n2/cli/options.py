@@ -20,7 +20,9 @@ Device = Literal["auto", "cpu", "cuda"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 AssumeOption = Annotated[
     Assume,
-    typer.Option(help="What A is: symmetric (undirected), simple (also 0/1, no loops), or any."),
+    typer.Option(
+        help="What is known of A: symmetric (undirected), simple (also 0/1, no loops), or none."
+    ),
 ]
 ReadoutOption = Annotated[
     Literal["grammar", "pooled", "pooled-only", "sum", "mean", "max"] | None,
@@ -49,16 +51,20 @@ PairNormOption = Annotated[
 MarksOption = Annotated[
     str | None,
     typer.Option(
-        help="Nodes that Σ marks: all; orbits, one of each; heavy, none with one neighbour; or how "
-        "many to draw in training. [all]"
+        help="Nodes that Σ marks: all; orbits, one of each; heavy, all but leaves; or how many are "
+        "drawn in training. [all]"
     ),
 ]
 TrunkOption = Annotated[
     int | None,
     typer.Option(help="Layers before the marks, which all marked copies share. [0]"),
 ]
-Smiles = Annotated[str | None, typer.Option(help="Column with the SMILES; else it is found.")]
-Id = Annotated[str | None, typer.Option("--id", help="Column with the ids; else it is found.")]
+Smiles = Annotated[
+    str | None, typer.Option(help="Column with the SMILES. [found by name or content]")
+]
+Id = Annotated[
+    str | None, typer.Option("--id", help="Column with the ids. [found by name or content]")
+]
 OnBadOption = Annotated[
     Literal["skip", "refuse"] | None,
     typer.Option(help="What to do with records that cannot be read. [skip]"),

@@ -48,7 +48,7 @@ def separate(
         ),
     ] = "auto",
     layers: Annotated[
-        int, typer.Option(min=1, max=40, help="At most so many layers are probed.")
+        int, typer.Option(min=1, max=40, help="Maximum number of layers to try.")
     ] = 8,
     with_f: WithF = False,
     directed: Directed = False,
@@ -131,7 +131,7 @@ def power(
     readout: Readout = "",
     layers: Annotated[
         int | None,
-        typer.Option(min=1, max=40, help="At most so many layers; else until one gains no pair."),
+        typer.Option(min=1, max=40, help="Maximum number of layers. [until one gains no pair]"),
     ] = None,
     with_f: WithF = False,
     reduce: Reduce = None,
@@ -239,14 +239,12 @@ def _row_json(row: PowerRow, asked: list[Grammar | WLTest], with_f: bool) -> dic
 def wl(
     first: Graph,
     second: Graph,
-    k: Annotated[
-        int, typer.Option("--k", min=1, max=3, help="Colour tuples of so many nodes.")
-    ] = 1,
+    k: Annotated[int, typer.Option("--k", min=1, max=3, help="Nodes in a coloured tuple.")] = 1,
     variant: Annotated[
         Literal["wl", "fwl"], typer.Option(help="k-FWL (folklore) is as strong as (k+1)-WL.")
     ] = "wl",
     marks: Annotated[
-        int, typer.Option(min=0, max=2, help="Mark so many nodes: 1 for Σ2-FWL and the like.")
+        int, typer.Option(min=0, max=2, help="Number of marked nodes: 1 for Σ2-FWL and the like.")
     ] = 0,
     directed: Directed = False,
     json: AsJson = False,

@@ -30,10 +30,10 @@ def derive(
         typer.Option(help="Whose outputs must keep their power: graphs, nodes or pairs of nodes."),
     ] = "graph",
     order: Annotated[
-        Literal["direct", "paper"], typer.Option(help="paper goes by way of the grammar i-G.")
+        Literal["direct", "paper"], typer.Option(help="direct, or paper: through the grammar i-G.")
     ] = "direct",
     typing: Annotated[
-        Literal["paper", "full"], typer.Option(help="full also has Sᵀ, and 1 made of a row.")
+        Literal["paper", "full"], typer.Option(help="full also types Sᵀ, and 1 of a row.")
     ] = "paper",
     sorts: Annotated[
         bool, typer.Option(show_default=False, help="Show which sorts each operation makes.")

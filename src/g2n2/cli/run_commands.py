@@ -29,9 +29,7 @@ _NOT_CSV = (
     *(".gz", ".zip", ".sdf", ".smi"),
 )
 """Endings of other formats: a program would not read CSV from a file so called."""
-Interval = Annotated[
-    float, typer.Option(help="Share of true values an interval is to hold; 0: no intervals.")
-]
+Interval = Annotated[float, typer.Option(help="Level of the intervals; 0 for no intervals.")]
 
 
 def evaluate(
@@ -103,31 +101,31 @@ def predict(
     run: Run,
     file: Annotated[str | None, typer.Argument(help="Graphs in a format g2n2 train reads.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="CSV to write; else predictions.csv, if FILE is given.")
+        Path | None, typer.Option(help="CSV to write. [predictions.csv, if FILE is given]")
     ] = None,
     smiles: Annotated[
         list[str] | None,
-        typer.Option(help="Column of FILE with the molecules; without FILE, a molecule: CCO."),
+        typer.Option(help="Column of FILE with the SMILES; without FILE, a SMILES such as CCO."),
     ] = None,
     id_column: Id = None,
     option: OptionList = None,
     device: Device = "auto",
     interval: Interval = 0.9,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with predictions that were cut off.")
+        bool, typer.Option("--resume", help="Continue predictions that were interrupted.")
     ] = False,
     engine: Annotated[
         str, typer.Option(help="local, or ray: actors of a Ray cluster (extra scale).")
     ] = "local",
     ray_address: Annotated[
         str | None,
-        typer.Option(help="The cluster: auto or HOST:PORT; else RAY_ADDRESS, or one made here."),
+        typer.Option(help="The cluster: auto or HOST:PORT. [RAY_ADDRESS, or one made here]"),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Actors of the cluster.")] = 2,
 ) -> None:
     """Predictions with intervals for new graphs, as CSV.
 
-    The output is OUT.partial while it is made; cut off, it goes on with --resume.
+    Rows are collected in OUT.partial; after an interruption --resume continues.
     """
     from ..atomic_files import is_stream
     from ..training.calibration import check_interval

@@ -55,7 +55,7 @@ def train(
         typer.Option("--from", help="A run folder, a network's file, or qm9, to start from."),
     ] = None,
     freeze: Annotated[
-        int | None, typer.Option(help="Layers of that network that stay as they are. [0]")
+        int | None, typer.Option(help="Number of first layers of that network to freeze. [0]")
     ] = None,
     preset: Annotated[
         str | None, typer.Option(help="modern, paper, official or ppgn. [modern]")
@@ -70,10 +70,10 @@ def train(
         typer.Option(help="random, scaffold, stored, column:NAME, fold:K or file:PATH."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="Use at most so many graphs, drawn at random.")
+        int | None, typer.Option(help="Maximum number of graphs, drawn at random. [all]")
     ] = None,
     width: Annotated[
-        int | None, typer.Option(help="Channels of every memory; else by the number of graphs.")
+        int | None, typer.Option(help="Channels of every memory. [by grammar and device]")
     ] = None,
     layers: Annotated[int | None, typer.Option(help="Number of layers. [3]")] = None,
     readout: ReadoutOption = None,
@@ -84,19 +84,19 @@ def train(
     marks: MarksOption = None,
     trunk: TrunkOption = None,
     batch: Annotated[
-        int | None, typer.Option(help="Graphs in a step; else by the number of graphs.")
+        int | None, typer.Option(help="Graphs in a step. [by the number of graphs]")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="At most so many epochs; else by the number of graphs.")
+        int | None, typer.Option(help="Maximum number of epochs. [by device and number of graphs]")
     ] = None,
-    rate: Annotated[float | None, typer.Option(help="Learning rate; else the recipe's.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Learning rate. [the recipe's]")] = None,
     dropout: Annotated[
         float | None, typer.Option(help="Dropout before each decision layer. [0]")
     ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(
-            help="Train for at most so many minutes; the learning rate falls to its end in them."
+            help="Time budget in minutes; the learning rate schedule fits into it. [none]"
         ),
     ] = None,
     seed: Annotated[
@@ -112,14 +112,14 @@ def train(
         str | None, typer.Option(help="regression, binary, multiclass or multilabel.")
     ] = None,
     join: Annotated[
-        str | None, typer.Option(help="Columns of numbers to join as features, as mw,charge.")
+        str | None, typer.Option(help="Columns of numbers to join as features, such as mw,charge.")
     ] = None,
     descriptors: Annotated[
         bool | None, typer.Option("--descriptors", help="Join RDKit's 2D descriptors of molecules.")
     ] = None,
     preprocess: Annotated[
         str | None,
-        typer.Option(help="none leaves features as they are: no degrees as classes. [auto]"),
+        typer.Option(help="none leaves features as they are and adds no degrees. [auto]"),
     ] = None,
     on_bad: OnBadOption = None,
     option: OptionList = None,
@@ -130,7 +130,7 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="The run folder. [runs/DATASET-TARGET-NNN]")
     ] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Continue the run in this folder.")] = None,
 ) -> None:
     """Train a network on your graphs or a data set, into a run folder.
 
@@ -164,12 +164,14 @@ def train(
 
 def sweep(
     config: Annotated[Path, typer.Argument(help="A TOML file: settings, and a table [sweep].")],
-    trials: Annotated[int, typer.Option(min=1, help="Trials in all, those already done counted.")],
+    trials: Annotated[
+        int, typer.Option(min=1, help="Total number of trials, including those already done.")
+    ],
     storage: Annotated[
         str,
         typer.Option(
             help="File that keeps the trials, or the URL of a database several machines share; "
-            "go on by naming it again."
+            "name it again to continue."
         ),
     ] = "sweep.db",
     out: Annotated[Path, typer.Option(help="Folder of the trials' runs.")] = Path("runs/sweep"),

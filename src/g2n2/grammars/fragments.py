@@ -21,6 +21,7 @@ from ..language.operations import BINDERS, OPERATIONS, POINTWISE, Operation
 from ..language.sorts import SORTS, M, R, S, Sort, V
 from ..language.terms import MARKS, A, Hole, Leaf, MarkSum, Term, apply, call, fill, holes
 from .grammar import Grammar, Rule
+from .rules import ARROWS
 
 Typing = Literal["paper", "full"]
 TYPINGS: tuple[Typing, ...] = ("paper", "full")
@@ -67,6 +68,11 @@ class Fragment:
             GrammarError: An unknown operation, none at all, or a bracket without its partner.
         """
         text = operations if isinstance(operations, str) else ", ".join(_names(operations))
+        if any(arrow in text for arrow in ARROWS):
+            raise GrammarError(
+                f"{text!r} is a grammar's rules; expected operations, for instance '· ᵀ 1 ⊙'. "
+                "compile, compare, power and separate take rules, and g2n2 workbench reduces them"
+            )
         joined = re.sub(rf"\b({'|'.join(NAMED)})\s*\+\s*(?=[^\s,])", r"\1 ", text, flags=re.I)
         words = [word for word in re.split(r"[\s,;{}()]+", joined) if word]
         if not words:

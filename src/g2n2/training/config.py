@@ -33,10 +33,11 @@ class Recipe:
             zero.
         cpu_width: The width of a grammar with matrices on a CPU.
         cpu_rate: The learning rate of that narrower network.
-        least_steps: Least steps of an epoch; the default batch is halved until it is reached.
-        cpu_visits: Epochs times training graphs of such a run: with more graphs there are fewer
-            epochs; 0 for as many epochs as elsewhere.
-        cpu_epochs: Least epochs of such a run.
+        least_steps: Minimum number of steps of an epoch; the default batch is halved until it is
+            reached.
+        cpu_visits: Epochs times training graphs of such a run, so that more graphs mean fewer
+            epochs; 0 for the epochs of other runs.
+        cpu_epochs: Minimum number of epochs of such a run.
         warmup: Share of all steps in which the rate rises.
         factor: What `plateau` multiplies the rate by.
         patience: Epochs without progress that `plateau` waits for.
@@ -144,13 +145,13 @@ class RunConfig:
     """Settings of a run; None stands for the recipe's, the preset's or the data's value.
 
     Attributes:
-        dataset: A known name (`g2n2 datasets`) or a path to the user's own graphs.
+        dataset: A known name (`g2n2 datasets`) or a path to your own graphs.
         target: Names of the targets to learn; all of them if empty.
         data: Folder that is searched first for known data sets.
         options: Options of the data set or reader (`track`, `features`, `smiles`, `id` …).
         split: `stored`, `random`, `scaffold`, `column:NAME`, `file:PATH`, `fold:3`; `auto` takes
             stored splits if the set has them, else random.
-        limit: Use only so many graphs, drawn with the seed; 0 for all.
+        limit: Maximum number of graphs, drawn with the seed; 0 for all.
         references: Subtract fitted per-element values from the targets.
         preprocess: `auto` gives nodes without features their degree as a class, and scales large
             node and edge features of your own graphs, both fitted on the training graphs; `none`
@@ -163,11 +164,11 @@ class RunConfig:
         baseline: A network that is no grammar (GIN, GCN, ChebNet, PPGN …) in place of the grammar.
         start: What to start from: a run folder, a network's file, or the name of a network that
             comes with g2n2 (`qm9`). It decides the network.
-        freeze: So many of its first layers, those of a trunk first, and the embedding before them
-            stay as they are.
+        freeze: How many of its first layers stay as they are, with the embedding before them;
+            layers of a trunk are the first.
         preset: What the grammar does not determine: `modern`, `paper`, `official` or `ppgn`.
-        width: Channels of every memory; by default, as `batch` and `epochs`, what suits the device
-            and the number of training graphs.
+        width: Channels of every memory. The defaults of `width`, `batch` and `epochs` depend on the
+            device, the grammar and the number of training graphs.
         layers: Number of layers.
         readout: `grammar` for the rules of S, `pooled` for pooled memories joined by the rules of S
             that pooling does not contain.
@@ -183,7 +184,7 @@ class RunConfig:
         distance: Edge channels made of positions: `raw`, `square`, `inverse`, `rbf16`, `rbf32:6` …
         recipe: `modern` or `paper`.
         batch: Graphs in a step.
-        epochs: Passes after which the run ends, if it does not end before.
+        epochs: Maximum number of epochs.
         passes: Passes over the training graphs in an epoch, that is between two validations.
         window: Batches of an epoch sorted by size together, which saves padding where batches are
             padded; 0 or 1 for random batches.
@@ -191,9 +192,9 @@ class RunConfig:
         decay: Weight decay, for the recipe `modern`.
         ema: Decay of the averaged weights that are evaluated; 0 for none.
         dropout: Dropout before each decision layer.
-        minutes: Train for at most so many minutes, counted from the start or the last resume, in
-            which the learning rate comes down; 0 for no limit.
-        seed: Of the weights, the split and the order of batches.
+        minutes: Time budget in minutes, counted from the start or the last resume; the learning
+            rate schedule fits into it. 0 for no limit.
+        seed: Seed of the weights, the split and the order of batches.
         device: `auto`, `cpu`, `cuda`.
         devices: Processes (one for each GPU, or CPU workers).
         precision: `32`, `tf32`, `bf16` or `64`.
