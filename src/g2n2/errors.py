@@ -4,6 +4,9 @@ Each class also derives from the built-in exception that a caller would catch. A
 was given, in the user's notation, what was expected, and what to do next.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class G2N2Error(Exception):
     """Root of every error this package raises on purpose."""
@@ -59,6 +62,13 @@ class TrainingError(G2N2Error, RuntimeError):
 
 class DataError(G2N2Error, ValueError):
     """A graph, a dataset or a file that is not what it should be."""
+
+
+def guess(name: str, known: Iterable[str]) -> str:
+    """`; did you mean graph8c?` in any case, and nothing where no known name is near."""
+    by_lower = {one.lower(): one for one in known}
+    near = [by_lower[key] for key in get_close_matches(name.lower(), by_lower, n=2, cutoff=0.5)]
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _with_caret(message: str, text: str, position: int, expected: tuple[str, ...]) -> str:

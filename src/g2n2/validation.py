@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from .errors import DataError, G2N2Error
+from .errors import DataError, G2N2Error, guess
 
 MOST_WIDTH = 1 << 16
 MOST_LAYERS = 256
@@ -133,7 +132,8 @@ def check_option(
     """
     if isinstance(value, str) and value in allowed:
         return
-    near = get_close_matches(value.lower(), allowed, n=1) if isinstance(value, str) else []
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    listed = ", ".join(map(repr, allowed))
-    raise error(f"{option}: got {value!r}, expected one of {listed}{hint}")
+    listed, near = (
+        ", ".join(map(repr, allowed)),
+        guess(value, allowed) if isinstance(value, str) else "",
+    )
+    raise error(f"{option}: got {value!r}, expected one of {listed}{near}")

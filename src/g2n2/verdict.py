@@ -50,16 +50,6 @@ from .power.witnesses import (
 from .power.wl_tests import ONE_WL, THREE_WL, WLTest
 from .reduction.compare import Comparison, Inclusion
 
-__all__ = [
-    "Statement",
-    "Verdict",
-    "comparison_verdict",
-    "derivation_verdict",
-    "grammar_verdict",
-    "network_verdict",
-    "suite_statements",
-]
-
 _NETWORK = "as this network"
 
 
@@ -178,21 +168,11 @@ def comparison_verdict(comparison: Comparison) -> Verdict:
     functions = comparison.mode == "with f"
     how = "with functions, in the limit" if functions else "as words"
     relation = OF_SYMBOLS[comparison.relation]
-    sides = (
-        (comparison.forward, f"{left.name} ⊆ {right.name}"),
-        (
-            comparison.backward,
-            f"{left.name} ⊇ {right.name}",
-        ),
-    )
-    evidence = tuple(f"{claim}: {inclusion_text(inclusion)}" for inclusion, claim in sides)
-    witnesses = tuple(inclusion.witness for inclusion, _ in sides if inclusion.witness is not None)
+    sides = {"⊆": comparison.forward, "⊇": comparison.backward}
+    evidence = tuple(f"{left.name} {k} {right.name}: {inclusion_text(i)}" for k, i in sides.items())
+    witnesses = tuple(i.witness for i in sides.values() if i.witness is not None)
     first = Statement(f"{left.name} {how}", relation, right.name, evidence, witnesses)
-    return Verdict((first,)) + _both_placed(left, right, functions, how)
-
-
-def _both_placed(left: Grammar, right: Grammar, functions: bool, how: str) -> Verdict:
-    verdict = Verdict()
+    verdict = Verdict((first,))
     for grammar in dict.fromkeys((left, right)):
         if not grammar.sentence_rules:
             verdict += no_sentences_verdict(grammar)

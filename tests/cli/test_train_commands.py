@@ -193,7 +193,7 @@ def test_classes_come_with_probabilities(here):
     [
         (["train"], "say what to train on"),
         (["train", "molecule.csv"], "no file or folder 'molecule.csv'"),
-        (["train", "mutga"], "no dataset 'mutga' (did you mean mutag"),
+        (["train", "mutga"], "your own data; did you mean mutag"),
         (["train", "molecules.csv", "--target", "logd"], "no column 'logd'; did you mean logp?"),
         (["train", "molecules.csv", "--width", "0"], "width must be at least 1"),
         (["train", "molecules.csv", "--track", "bonds"], "no option 'track' for your own graphs"),

@@ -117,6 +117,25 @@ def test_a_file_of_numbers_counts_the_rows_of_the_input(tmp_path: Path) -> None:
     assert lists(split(graphs, f"file:{table}")) == expected
     table.write_text("index,split\n3,test\n0,train\n2,val\n")
     assert lists(split(graphs, f"file:{table}")) == expected
+    tabs = tmp_path / "split.tsv"
+    tabs.write_text(table.read_text().replace(",", "\t"))
+    assert lists(split(graphs, f"file:{tabs}")) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "part"),
+    [
+        ("3,test\n0.5,train\n", "split.csv, line 3: index '0.5' is not a whole number"),
+        ("3,test\n0,trian\n", "split.csv, line 3: 'trian' is no part of a split"),
+    ],
+)
+def test_what_is_wrong_in_a_table_of_a_split_is_named_by_line(
+    tmp_path: Path, rows: str, part: str
+) -> None:
+    (tmp_path / "split.csv").write_text(f"index,split\n{rows}")
+    with pytest.raises(DataError) as caught:
+        split(labelled(FIVE), f"file:{tmp_path / 'split.csv'}")
+    assert part in str(caught.value)
 
 
 FIVE = [0.5, 1.5, 2.5, 3.5, 4.5]
@@ -153,6 +172,7 @@ FIVE = [0.5, 1.5, 2.5, 3.5, 4.5]
         ("file", None, '{"train": [true]}', "no list of whole numbers or ids"),
         ("file", None, '{"holdout": [1]}', "'holdout' is no part"),
         ("file", None, '{"test": [1]}', "no part 'train'"),
+        ("file", None, '{"train": [0], "training": [1]}', "names a part twice, in other words"),
         ("file", None, "[1, 2]", "holds no object"),
         ("file", None, "{", "is not JSON"),
         ("file:none.json", None, "", "no file"),

@@ -188,7 +188,7 @@ def test_a_download_with_other_counts_is_refused_and_not_cached(
     [
         ("MUTAG", "no network in this test"),
         ("PTC", "not in the TUDataset collection"),
-        ("MUTAGG", "Did you mean MUTAG"),
+        ("MUTAGG", "did you mean MUTAG"),
         ("no/such folder", "there is no file or folder 'no/such folder'"),
         (Path("nowhere.zip"), "there is no file or folder"),
     ],

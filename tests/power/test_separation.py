@@ -407,7 +407,7 @@ def test_a_graph_too_large_for_the_closure_is_refused_at_once() -> None:
             {"engine": "magic"},
             "engine: got 'magic', expected one of 'auto', 'closure', 'random_probes'",
         ),
-        ({"level": "nodes"}, "level: got 'nodes'.*did you mean 'node'"),
+        ({"level": "nodes"}, "level: got 'nodes'.*did you mean node"),
         ({"at": (0, 1)}, "level='node'"),
         ({"level": "node"}, r"pass at=\(i, j\)"),
         ({"level": "node", "at": (0, 6)}, "6 is not in graph 2: its nodes are 0 to 5"),

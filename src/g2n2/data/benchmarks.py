@@ -26,7 +26,7 @@ from ..errors import DataError
 from ..graphs import Adjacency, adjacency
 from .archives import read_npz
 from .files import DataFile
-from .graph_set import GraphSet, Ints, Target, one_hot, plain_graphs
+from .graph_set import GraphSet, Ints, Target, one_hot, plain_graphs, split_matrices
 
 Array = NDArray[np.float64]
 _COUNTING = DataFile(
@@ -44,12 +44,8 @@ def load_counting(data: str | Path | None = None) -> GraphSet:
     """Load the random graphs of Chen et al. 2020, 5,000 of 10 to 30 nodes, with their splits."""
     path, content = _COUNTING.read(data)
     arrays = read_npz(content, name=str(path))
-    ends = np.cumsum(arrays["num_edges"].astype(np.int64))[:-1]
-    matrices = []
-    for n, (u, v) in zip(arrays["num_nodes"], np.split(arrays["edges"], ends, axis=1), strict=True):
-        matrix = np.zeros((n, n))
-        matrix[u, v] = matrix[v, u] = 1
-        matrices.append(matrix)
+    one_way = split_matrices(*(arrays[key] for key in ("num_nodes", "num_edges", "edges")))
+    matrices = [matrix + matrix.T for matrix in one_way]
     keys = {"train": "train_idx", "validation": "val_idx", "test": "test_idx"}
     splits = {part: arrays[key].astype(np.int64) for part, key in keys.items()}
     return labelled("counting", matrices, splits, {"path": str(path), "sha256": _COUNTING.sha256})

@@ -3,12 +3,11 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, guess
 from ..validation import read_as
 from .graph_set import GraphSet
 
@@ -93,10 +92,10 @@ def load_dataset(
     parameters = inspect.signature(load).parameters
     for option, value in arguments.items():
         if option not in allowed:
-            close = get_close_matches(option, allowed, n=1)
-            guess = f" (did you mean {close[0]}?)" if close else ""
             expected = ", ".join(allowed) or "none"
-            raise DataError(f"{row.name} has no option {option!r}{guess}: expected {expected}")
+            raise DataError(
+                f"{row.name} has no option {option!r}: expected {expected}{guess(option, allowed)}"
+            )
         if (kind := type(parameters[option].default)) in (int, bool):
             read_as(kind, value, f"option {option}", None)
     if "data" in parameters:
@@ -118,11 +117,10 @@ def find_dataset(name: str) -> Dataset:
     key = name.strip().lower().replace("_", "-")
     if key in _BY_NAME:
         return _BY_NAME[key]
-    close = get_close_matches(key, _BY_NAME, n=2, cutoff=0.5)
-    guess = f" (did you mean {' or '.join(_BY_NAME[match].name for match in close)}?)"
+    names = [row.name for row in DATASETS]
     raise DataError(
-        f"no dataset {name!r}{guess if close else ''}: expected one of "
-        f"{', '.join(row.name for row in DATASETS)}, or a path to your own data"
+        f"no dataset {name!r}: expected one of {', '.join(names)}, or a path to your own data"
+        f"{guess(key, names)}"
     )
 
 

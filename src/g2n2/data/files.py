@@ -63,7 +63,7 @@ class DataFile(NamedTuple):
         except (OSError, http.client.HTTPException) as error:
             broken = isinstance(error, http.client.HTTPException)
             shown = f"broken answer: {error!r}" if broken else error
-            reason = f"It could not be downloaded from {self.url} ({shown}).{self.hint}"
+            reason = f"It could not be downloaded from {self.url} ({shown}){self.hint or '.'}"
             raise self.missing(data, reason) from error
         return content
 

@@ -426,6 +426,15 @@ def plain_graphs(
     )
 
 
+def split_matrices(sizes: Ints, edge_counts: Ints, edges: Ints) -> Iterator[NDArray[np.float64]]:
+    """The 0/1 matrix of each graph, from the edges of all of them one after the other."""
+    ends = np.cumsum(edge_counts.astype(np.int64))[:-1]
+    for n, (u, v) in zip(sizes.tolist(), np.split(edges, ends, axis=1), strict=True):
+        matrix = np.zeros((n, n))
+        matrix[u, v] = 1
+        yield matrix
+
+
 def as_float32(values: NDArray[Any]) -> Floats:
     """Features in float32; what is beyond it becomes infinite, which `GraphSet.check` names."""
     with np.errstate(over="ignore"):

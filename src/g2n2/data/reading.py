@@ -118,17 +118,17 @@ def read_graphs(
         DataError: If the source is none of these, or holds nothing that can be read.
     """
     given = dict(locals())  # before any other name is bound here
+    return read_with(given.pop("source"), given)
+
+
+def read_with(source: str | Path | GraphSet | Iterable[Any], given: Mapping[str, Any]) -> GraphSet:
+    """`read_graphs` with options by name."""
     if isinstance(source, GraphSet):
         return source
-    options = reading_options({name: value for name, value in given.items() if name != "source"})
+    options = reading_options(given)
     if not isinstance(source, str | Path):
         return _read_list(source, options)
     return read_whole(Path(source), open_graphs(Path(source), options))
-
-
-def read_with(source: str | Path | Iterable[Any], options: Mapping[str, Any]) -> GraphSet:
-    """`read_graphs` with options by name."""
-    return read_graphs(source, **vars(reading_options(options)))
 
 
 def reading_options(given: Mapping[str, Any]) -> Options:

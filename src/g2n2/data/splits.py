@@ -16,6 +16,7 @@ If given parts leave out `validation`, it is drawn from the training part.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -289,19 +290,20 @@ def read_split_file(path: str | Path, graphs: GraphSet) -> Parts:
 
 def _listed(path: str | Path) -> dict[str, list[int | str]]:
     """The members of each part as a file names them."""
-    if ".csv" in Path(path).name.lower():
+    if Path(path).name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
         table = read_table(path)
         key, column = table.first_of(("index", "id")), table.first_of(("split", "part"))
         if key is None or column is None:
             listed = ", ".join(table.columns)
             raise DataError(f"{path} has the columns {listed}; expected id,split or index,split")
         names: list[int | str] = list(table.columns[key])
-        try:
-            names = [int(cell) for cell in names] if key.lower() == "index" else names
-        except ValueError as error:
-            reason = printable(str(error))
-            raise DataError(f"{path}: an index is not a whole number ({reason})") from error
-        by_part = rows_by_part(table.columns[column], str(path))
+        if key.lower() == "index":
+            for row, cell in enumerate(table.columns[key]):
+                if not re.fullmatch(r"-?\d{1,18}", cell):
+                    at = f"{path}, {table.places[row]}"
+                    raise DataError(f"{at}: index {printable(cell, 40)!r} is not a whole number")
+                names[row] = int(cell)
+        by_part = rows_by_part(table.columns[column], str(path), table.places)
         return {part: [names[row] for row in rows] for part, rows in by_part.items()}
     try:
         content = parse_json(read_text_file(path))
@@ -316,4 +318,7 @@ def _listed(path: str | Path) -> dict[str, list[int | str]]:
             raise DataError(f"{path}: {name!r} is no part; expected train, validation or test")
         if not isinstance(members, list) or not all(type(m) in (int, str) for m in members):
             raise DataError(f"{path}: {name!r} is no list of whole numbers or ids")
-    return {PART_NAMES[name.lower()]: members for name, members in content.items()}
+    parts = {PART_NAMES[name.lower()]: members for name, members in content.items()}
+    if len(parts) < len(content):
+        raise DataError(f"{path} names a part twice, in other words: {', '.join(content)}")
+    return parts

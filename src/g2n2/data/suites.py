@@ -7,19 +7,18 @@ import gzip
 import io
 import os
 import zipfile
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
-from ..graphs import adjacency, graph6_lines, parse_graph6
+from ..errors import DataError, guess
+from ..graphs import adjacency, graph6_lines, parse_graph6, read_graph6_file
 from ..graphs.families import CSL_SKIPS
 from ..power.suites import GENERATED, SameSizePairs, Suite, consecutive_pairs, graph6_suite
 from .archives import read_npz
 from .files import DataFile, check_sha256, store_in_cache
-from .graph_set import GraphSet, Target, one_hot, plain_graphs
+from .graph_set import GraphSet, Target, one_hot, plain_graphs, split_matrices
 from .splits import stratified_folds
 
 _FOLDER = "expressivity"
@@ -60,9 +59,7 @@ BREC_CATEGORIES = (
 
 def _read_sr25(data: str | Path | None) -> Suite:
     """The 15 strongly regular graphs SR(25, 12, 5, 6)."""
-    path, content = SR25.read(data)
-    lines = enumerate(content.decode("ascii").split(), start=1)
-    graphs = tuple(parse_graph6(line, f"{path}:{number}") for number, line in lines)
+    graphs = read_graph6_file(SR25.read(data)[0])
     return Suite("sr25", graphs, SameSizePairs.of(graphs))
 
 
@@ -70,18 +67,11 @@ def _read_exp(data: str | Path | None) -> Suite:
     """The 1200 graphs of EXP with their node labels; graphs 2i and 2i + 1 are a pair."""
     path, content = EXP.read(data)
     arrays = read_npz(content, name=str(path))
-    ends, edge_ends = (
-        np.cumsum(arrays[key].astype(np.int64)) for key in ("num_nodes", "num_directed_edges")
-    )
-    labels = tuple(np.split(arrays["x"].astype(np.int64), ends[:-1]))
-    graphs = []
-    for of_nodes, (u, v) in zip(
-        labels, np.split(arrays["edge_index"], edge_ends[:-1], axis=1), strict=True
-    ):
-        matrix = np.zeros((len(of_nodes), len(of_nodes)))
-        matrix[u, v] = 1
-        graphs.append(adjacency(matrix))
-    return Suite("exp", tuple(graphs), consecutive_pairs(len(graphs)), node_labels=labels)
+    ends = np.cumsum(arrays["num_nodes"].astype(np.int64))[:-1]
+    labels = tuple(np.split(arrays["x"].astype(np.int64), ends))
+    matrices = (arrays[key] for key in ("num_nodes", "num_directed_edges", "edge_index"))
+    graphs = tuple(map(adjacency, split_matrices(*matrices)))
+    return Suite("exp", graphs, consecutive_pairs(len(graphs)), node_labels=labels)
 
 
 def _read_brec(data: str | Path | None) -> Suite:
@@ -137,11 +127,9 @@ def load_suite(name: str, data: str | Path | None = None) -> Suite:
         return GENERATED[name]()
     if name in _READ:
         return _READ[name](data)
-    close = get_close_matches(name, SUITE_NAMES, n=2, cutoff=0.4)
-    guess = f" (did you mean {' or '.join(close)}?)" if close else ""
     raise DataError(
-        f"no suite {name!r}{guess}: expected one of {', '.join(SUITE_NAMES)}, "
-        "or a path to a graph6 file"
+        f"no suite {name!r}: expected one of {', '.join(SUITE_NAMES)}, or a path to a graph6 file"
+        f"{guess(name, SUITE_NAMES)}"
     )
 
 

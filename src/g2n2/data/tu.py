@@ -18,7 +18,6 @@ import re
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -26,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..atomic_files import sole_builder
-from ..errors import DataError
+from ..errors import DataError, guess
 from ..input_files import read_file
 from ..validation import check_option
 from .archives import read_zip
@@ -111,8 +110,7 @@ def load_tu(
         return _read(Path(name_or_path), None, options)
     if not _NAME.fullmatch(name):
         raise DataError(f"there is no file or folder {name!r}, and no TU dataset has such a name")
-    close = [close for close in get_close_matches(name.upper(), TU_SETS, n=2) if close != name]
-    hint = f" Did you mean {' or '.join(close)}?" if close and name not in TU_SETS else ""
+    hint = "" if name in TU_SETS else guess(name, TU_SETS)
     file = DataFile(name, f"{name}.zip", "tu", url=TU_URL.format(name=name), hint=hint)
     if name == "PTC":
         file = file._replace(url="", hint=_PTC)

@@ -54,7 +54,7 @@ def parse_graph6(text: str, source: str = "") -> NDArray[np.float64]:
         raise DataError(f"{where}empty text where a graph6 string was expected, such as 'C~' (K4)")
     if body[0] in _OTHER_FORMATS:
         name, move = _OTHER_FORMATS[body[0]]
-        raise DataError(f"{where}{_shown(body)} is {name}, not graph6: {move}")
+        raise DataError(f"{where}{quoted(body)} is {name}, not graph6: {move}")
     nodes, bits = _decode(body, "graph6", where)
     matrix = np.zeros((nodes, nodes))
     # graph6 lists the upper triangle by columns, which is the lower triangle by rows.
@@ -65,7 +65,7 @@ def parse_graph6(text: str, source: str = "") -> NDArray[np.float64]:
 def parse_digraph6(text: str) -> NDArray[np.float64]:
     """Decode one digraph6 string: `&`, the number of nodes, and the rows of A bit by bit."""
     if text[:1] != "&" or len(text) == 1:
-        raise DataError(f"{_shown(text)} is not digraph6: expected '&' and characters '?' to '~'")
+        raise DataError(f"{quoted(text)} is not digraph6: expected '&' and characters '?' to '~'")
     nodes, bits = _decode(text, "digraph6", "")
     return read_only(bits.reshape(nodes, nodes).astype(np.float64))
 
@@ -101,7 +101,7 @@ def _decode(text: str, form: str, where: str) -> tuple[int, NDArray[np.uint8]]:
             if not bits[bit_count:].any():
                 return nodes, bits[:bit_count]
             reason = f"its {len(bits) - bit_count} padding bits are not all 0"
-    raise DataError(f"{where}{_shown(text)} is not {form}: {reason}{_COPIED}")
+    raise DataError(f"{where}{quoted(text)} is not {form}: {reason}{_COPIED}")
 
 
 def encode_graph6(matrix: NDArray[np.float64]) -> str:
@@ -120,9 +120,9 @@ def parse_sparse6(text: str) -> NDArray[np.float64]:
         graph = nx.from_sparse6_bytes(text.encode("ascii"))
     except (nx.NetworkXException, ValueError, IndexError, StopIteration) as fault:
         reason = str(fault) or "it ends too early"
-        raise DataError(f"{_shown(text)} is not sparse6: {reason}{_COPIED}") from fault
+        raise DataError(f"{quoted(text)} is not sparse6: {reason}{_COPIED}") from fault
     if not len(graph):
-        raise DataError(f"the sparse6 string {_shown(text)} has no nodes: expected at least one")
+        raise DataError(f"the sparse6 string {quoted(text)} has no nodes: expected at least one")
     matrix: NDArray[np.float64] = nx.to_numpy_array(graph, dtype=np.float64)
     return read_only(matrix)
 
@@ -146,7 +146,7 @@ def parse_graph_text(text: str) -> NDArray[np.float64]:
         try:
             return _smiles_graph(body)
         except DataError as fault:
-            raise DataError(f"{_shown(body)} is not a SMILES: {fault}") from fault
+            raise DataError(f"{quoted(body)} is not a SMILES: {fault}") from fault
     body = text.strip()
     if body[:1] in (":", "&"):
         return _READERS["sparse6" if body[0] == ":" else "digraph6"](body)
@@ -232,8 +232,9 @@ def bonds(molecule: Any) -> NDArray[np.float64]:
     return read_only(np.array(Chem.GetAdjacencyMatrix(molecule), dtype=np.float64))
 
 
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+def quoted(text: str) -> str:
+    """Text as it was given, cut where it is long."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def read_only(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -118,8 +118,7 @@ class Jobs:
 
     def warm_up(self) -> None:
         """Start the process that all others are forked from; the first takes a second."""
-        process = self._processes.Process(target=_nothing, daemon=True)
-        process.start()
+        self._processes.Process(daemon=True).start()
 
     def close(self) -> None:
         """End everything that runs."""
@@ -127,10 +126,6 @@ class Jobs:
             if process.pid is not None:
                 process.terminate()
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _nothing() -> None:
-    """What the first process does."""
 
 
 def _work(

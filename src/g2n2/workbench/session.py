@@ -358,15 +358,17 @@ class Session:
         report, state = self.report, self.state
         if report is None:
             return
-        html = {"pair-report": views.pair(report, state.place), "pair": ""}
-        message: Message = {"html": html, "stale_pair": False}
-        message["colours"] = self.colours(report)
-        places = report.places
-        message["places"] = {
-            side: found[state.place % len(found)] if found else []
-            for side, found in zip("gh", places, strict=True)
-        }
-        self.send(message)
+        self.send(
+            {
+                "html": {"pair-report": views.pair(report, state.place), "pair": ""},
+                "stale_pair": False,
+                "colours": self.colours(report),
+                "places": {
+                    side: found[state.place % len(found)] if found else []
+                    for side, found in zip("gh", report.places, strict=True)
+                },
+            }
+        )
 
     def colours(self, report: PairReport) -> Message:
         """The colours of the chosen test after the chosen round, and a line about them."""

@@ -128,11 +128,8 @@ def _heading(title: str, called: str, count: str, chain: DerivedChain) -> str:
     )
 
 
-def _grammar(grammar: Grammar, kind: object) -> str:
-    assert callable(kind)
-    order = [s for s in grammar.variables if s != S] + [s for s in grammar.variables if s == S]
-    if not grammar.readout:
-        order = list(grammar.variables)
+def _grammar(grammar: Grammar, kind: Callable[[Rule], str]) -> str:
+    order = sorted(grammar.variables, key=lambda s: s == S if grammar.readout else False)
     rows = []
     for sort in order:
         rules = [
@@ -351,28 +348,18 @@ def _on_ladder(what: str, against: dict[str, Statement]) -> tuple[str, Span | No
     return what, span
 
 
+# Places on the scale left to what stands so to 1-WL; those of 3-WL are two steps higher.
+_LOWEST = {"equals": 1, "at least": 1, "strictly above": 2, "not bounded by": 2}
+_HIGHEST = {"equals": 1, "at most": 1, "strictly below": 0}
+
+
 def ladder_place(against: dict[str, Statement]) -> Span | None:
     """From where to where on the scale a thing may stand; None where that is unknown or beside."""
     one, three = (against[test].relation if test in against else "" for test in ("1-WL", "3-WL"))
     if "incomparable with" in (one, three):
         return None
-    low, high = 0, 4
-    if one in ("strictly above", "not bounded by"):
-        low = 2
-    elif one in ("equals", "at least"):
-        low = 1
-    if three in ("equals", "at least"):
-        low = 3
-    elif three in ("strictly above", "not bounded by"):
-        low = 4
-    if three in ("equals", "at most"):
-        high = 3
-    elif three == "strictly below":
-        high = 2
-    if one in ("equals", "at most"):
-        high = 1
-    elif one == "strictly below":
-        high = 0
+    low = max(_LOWEST.get(one, 0), _LOWEST.get(three, -2) + 2)
+    high = min(_HIGHEST.get(one, 4), _HIGHEST.get(three, 2) + 2)
     return (low, high) if low <= high and (low, high) != (0, 4) else None
 
 
@@ -452,10 +439,11 @@ def _sentence(report: PairReport, place: int) -> str:
 
 
 def _outcome(outcome: PairAnswer) -> str:
-    sign, words = {True: ("✓", "tells them apart"), False: ("–", "does not"), None: ("?", "open")}[
-        outcome.different
-    ]
-    kind = {True: "yes", False: "no", None: "open"}[outcome.different]
+    sign, words, kind = {
+        True: ("✓", "tells them apart", "yes"),
+        False: ("–", "does not", "no"),
+        None: ("?", "open", "open"),
+    }[outcome.different]
     mine = " mine" if outcome.mine else ""
     detail = outcome.detail
     shown = f"by {math(detail[3:])}" if detail.startswith("by ") else escape(detail)

@@ -169,7 +169,8 @@ def stored_split(
     """The column with the split, named or among the free ones, and its parts."""
     if options.split_column is not None:
         column = table.find(options.split_column)
-        return column, rows_by_part(table.columns[column], f"column {column} of {table.name}")
+        where = f"column {column} of {table.name}"
+        return column, rows_by_part(table.columns[column], where, table.places)
     for column in free:
         if column.lower() in _SPLIT_NAMES:
             cells = {cell.lower() for cell in table.columns[column] if not is_missing(cell)}
@@ -183,7 +184,7 @@ def stored_split(
     return None, {}
 
 
-def rows_by_part(names: Sequence[str], where: str) -> dict[str, Ints]:
+def rows_by_part(names: Sequence[str], where: str, places: Sequence[str] = ()) -> dict[str, Ints]:
     """Rows by part of the split: `train`, `validation` and `test`, or `fold-1`, `fold-2`, …."""
     folds = numbers(names)
     if folds is not None and not np.isnan(folds).any() and len(np.unique(folds)) > 1:
@@ -197,8 +198,9 @@ def rows_by_part(names: Sequence[str], where: str) -> dict[str, Ints]:
             continue
         if name.lower() not in PART_NAMES:
             raise DataError(
-                f"{where}: {name!r} is no part of a split; expected train, validation or test, "
-                "a fold number, or nothing for a graph to leave out"
+                f"{where}{f', {places[row]}' if places else ''}: {name!r} is no part of a split; "
+                "expected train, validation or test, a fold number, or nothing for a graph to "
+                "leave out"
             )
         parts.setdefault(PART_NAMES[name.lower()], []).append(row)
     return {part: np.array(rows, dtype=np.int64) for part, rows in parts.items()}

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ...errors import DataError
-from ...graphs.text import LONGEST_SMILES, chemistry, chemistry_fault, parse_smiles
+from ...graphs.text import LONGEST_SMILES, chemistry, chemistry_fault, parse_smiles, quoted
+from ...input_files import printable
 from ..graph_set import COLUMN, DESCRIPTOR, GraphRecord, GraphSet, assemble
 from . import Options, settle_bad_records
 from .labels import naming_column, read_labels
@@ -124,7 +125,7 @@ def parse_records(
             except DataError as fault:
                 parsed.unread[row] = str(fault)
             except _RDKIT_FAULTS as fault:
-                parsed.unread[row] = _in_one_line(fault)
+                parsed.unread[row] = f"RDKit cannot use it ({printable(str(fault), 120)})"
     return parsed
 
 
@@ -136,7 +137,7 @@ def _molecule(chem: Any, record: str | MoleculeRecord) -> tuple[Molecule, bool]:
         try:
             return parse_smiles(chem, record), True
         except DataError as fault:
-            raise DataError(f"{_quoted(record)}: {fault}") from None
+            raise DataError(f"{quoted(record)}: {fault}") from None
     if record.fault:
         raise DataError(record.fault)
     if record.atoms:
@@ -168,14 +169,14 @@ def _from_atoms(
                 symbol = chem.GetPeriodicTable().GetElementSymbol(int(symbol))
             bare.AddAtom(chem.Atom(symbol.capitalize()))
         except _RDKIT_FAULTS as fault:
-            raise DataError(f"{_quoted(symbol)} is no element") from fault
+            raise DataError(f"{quoted(symbol)} is no element") from fault
         shape.SetAtomPosition(index, point)
     bare.AddConformer(shape)
     try:
         if not (charged := float(charge or 0)).is_integer():
             raise ValueError
     except ValueError as fault:
-        raise DataError(f"charge={_quoted(charge)} is no whole number") from fault
+        raise DataError(f"charge={quoted(charge)} is no whole number") from fault
     total = int(charged)
     if len(atoms) == 1:
         return _lone_atom(chem, bare, total), True
@@ -375,14 +376,6 @@ def fragment_notes(count: int, largest: bool) -> list[str]:
     what = "1 molecule has" if count == 1 else f"{count:,} molecules have"
     advice = ", as salts do; --option largest=true keeps the largest."
     return [f"{what} several fragments{'; the largest is kept.' if largest else advice}"]
-
-
-def _quoted(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-def _in_one_line(fault: BaseException) -> str:
-    return f"RDKit cannot use it ({' '.join(str(fault).split())[:120]})"
 
 
 class MoleculeFile:

@@ -11,13 +11,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import DataError
+from ...errors import DataError, guess
 from ...graphs.text import DECIMAL_COMMA
 from ...input_files import open_text, require_readable_at_once
 from .workbooks import EXCEL_ERRORS, is_workbook, sheet_cells, sheet_notes
@@ -56,11 +55,8 @@ class Table:
         by_lower = {column.lower(): column for column in self.columns}
         if name.lower() in by_lower:
             return by_lower[name.lower()]
-        near = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
-        hint = f"its columns are {shortened(self.columns)}"
-        if near:
-            hint = f"did you mean {' or '.join(by_lower[key] for key in near)}?"
-        raise DataError(f"{self.name} has no column {name!r}{use}; {hint}")
+        hint = guess(name, self.columns) or f"; its columns are {shortened(self.columns)}"
+        raise DataError(f"{self.name} has no column {name!r}{use}{hint}")
 
     def joined(self, names: Sequence[str]) -> list[str]:
         """The columns to be joined as graph features, each once."""
@@ -275,8 +271,7 @@ def decimal_comma(cells: Sequence[str]) -> int | None:
     return first
 
 
-def shortened(names: Iterable[str], most: int = 12) -> str:
+def shortened(names: Iterable[str]) -> str:
     """Names joined by commas, the first dozen of them."""
     listed = list(names)
-    rest = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + rest
+    return ", ".join(listed[:12]) + (f" and {len(listed) - 12} more" if len(listed) > 12 else "")
