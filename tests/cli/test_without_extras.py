@@ -75,11 +75,12 @@ def test_nothing_needs_triton_pyg_or_pandas_and_only_molecules_need_rdkit(tmp_pa
     assert 'pip install "g2n2[chem]"' in said or "pip install 'g2n2[chem]'" in said
 
 
-def test_only_training_needs_lightning(tmp_path: Path) -> None:
+def test_only_several_processes_need_lightning(tmp_path: Path) -> None:
     train_config(small_config(epochs=1, grammar="GNNML1"), tmp_path / "run")
-    refused = ["train", "--config", "settings.json", "--out", "again"]
-    commands = [*SYMBOLIC, refused, *USE]
+    train = ["train", "--config", "settings.json", "--out"]
+    commands = [*SYMBOLIC, [*train, "one"], [*train, "two", "--devices", "2"], *USE]
     codes, said = run([(["lightning"], command) for command in commands], tmp_path)
-    assert codes == [0, 0, 0, 0, 2, 0, 0], said
-    assert 'training needs lightning: pip install "g2n2[train]"' in said
-    assert not (tmp_path / "again").exists()
+    assert codes == [0, 0, 0, 0, 0, 2, 0, 0], said
+    assert 'several processes need lightning: pip install "g2n2[train]"' in said
+    assert (tmp_path / "one" / "result.json").exists()
+    assert not (tmp_path / "two").exists()

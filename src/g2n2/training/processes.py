@@ -1,4 +1,4 @@
-"""Devices and processes through Lightning Fabric, and what processes must agree on.
+"""Devices and processes, and what processes must agree on.
 
 A process that stops alone (out of memory, disk full, Ctrl-C) would leave the others waiting
 forever, so whatever ends or pauses a run is agreed on first.
@@ -36,28 +36,34 @@ def first_process() -> bool:
 
 
 def launch(config: RunConfig) -> Processes:
-    """Start one process for each device, or join those started by torchrun."""
-    try:
-        from lightning.fabric import Fabric
-        from lightning.fabric.strategies import DDPStrategy
-    except ImportError:
-        raise DataError('training needs lightning: pip install "g2n2[train]"') from None
+    """Start one process for each device, or join those started by torchrun.
+
+    Fabric, whose import takes two seconds, is needed by several processes only.
+    """
     if config.device == "cuda" and not torch.cuda.is_available():
         raise DataError("device cuda was asked for, but there is none here; leave --device out")
-    devices, nodes = config.devices, 1
+    devices, nodes, device = config.devices, 1, find_device(config.device)
     if distributed.is_available() and distributed.is_torchelastic_launched():
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         nodes = int(os.environ["WORLD_SIZE"]) // devices
-    fabric = Fabric(
-        accelerator=find_device(config.device).type,
-        devices=devices,
-        num_nodes=nodes,
-        strategy=DDPStrategy(broadcast_buffers=False) if devices * nodes > 1 else "auto",
-    )
-    fabric.launch()
+    if devices * nodes == 1:
+        index = torch.cuda.current_device() if device.type == "cuda" else None
+        processes = Processes(torch.device(device.type, index))
+    else:
+        try:
+            from lightning.fabric import Fabric
+            from lightning.fabric.strategies import DDPStrategy
+        except ImportError:
+            raise DataError('several processes need lightning: pip install "g2n2[train]"') from None
+        strategy = DDPStrategy(broadcast_buffers=False)
+        fabric = Fabric(
+            accelerator=device.type, strategy=strategy, devices=devices, num_nodes=nodes
+        )
+        fabric.launch()
+        processes = Processes(fabric.device, fabric.global_rank, fabric.world_size)
     if config.threads:
         torch.set_num_threads(config.threads)  # after the launch, which sets its own
-    return Processes(fabric)
+    return processes
 
 
 def find_device(name: str) -> torch.device:
@@ -94,12 +100,10 @@ def within_memory(
 
 
 class Processes:
-    """The processes of a launched Fabric; with one process everything here is free."""
+    """All processes of a run; with one process everything here is free."""
 
-    def __init__(self, fabric: Any) -> None:
-        self.device: torch.device = fabric.device
-        self.rank: int = fabric.global_rank
-        self.count: int = fabric.world_size
+    def __init__(self, device: torch.device, rank: int = 0, count: int = 1) -> None:
+        self.device, self.rank, self.count = device, rank, count
         # Decisions travel between the hosts: over NCCL each would wait for the device. The timeout
         # is long, as a data set may be built meanwhile; a process that dies is noticed at once.
         self._hosts: Any = None
