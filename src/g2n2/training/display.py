@@ -276,8 +276,7 @@ def data_sentences(config: RunConfig, parts: Parts, model: nn.Module) -> list[st
         entries = int(np.sort(parts.graphs.edge_counts)[-batch:].sum()) if sparse else None
         return float(estimate(model, batch, nodes, entries=entries))
 
-    recipe = config.effective_recipe()
-    batch, width = recipe.batch, recipe.width
+    width, batch = config.effective_recipe().width, config.effective_recipe().batch
     return [*summarise(parts.graphs, parts.splits, batch, bytes_of), *parts.notes]
 
 
@@ -289,14 +288,13 @@ def score_table(task: Task, scores: Scores, guesses: Scores | None = None) -> Ta
     for name in names:
         table.add_column(LABELS[name], justify="right")
     for column in task.columns:
-        unit = f" {column.unit}" if column.unit else ""
-        cells = [_cell(name, scores[column.name][name], unit) for name in names]
+        cells = (_cell(name, scores[column.name][name], column.unit) for name in names)
         table.add_row(column.name, *cells)
     if len(task.columns) > 1:
         table.add_row("mean", *(_cell(name, scores["all"][name], "") for name in names))
     if guesses:
         label = "guessing the mean" if task.kind == "regression" else "guessing the commonest"
-        unit = f" {task.columns[0].unit}".rstrip() if len(task.columns) == 1 else ""
+        unit = task.columns[0].unit if len(task.columns) == 1 else ""
         table.add_row(label, *(_cell(name, guesses["all"][name], unit) for name in names))
     return table
 
@@ -332,9 +330,8 @@ def reliability_sentences(task: Task, reliability: Reliability, what: str) -> li
 
 def measured(task: Task, value: float) -> str:
     """The metric a run is judged by, as `MAE 3.2 meV`; no unit if targets have several."""
-    units = {column.unit for column in task.columns}
-    unit = f" {units.pop()}" if len(units) == 1 else ""
-    return f"{LABELS[task.metric]} {_cell(task.metric, value, unit.rstrip())}"
+    unit, *others = {column.unit for column in task.columns}
+    return f"{LABELS[task.metric]} {_cell(task.metric, value, '' if others else unit)}"
 
 
 def duration(seconds: float) -> str:
@@ -357,4 +354,5 @@ def _cell(name: str, value: float, unit: str) -> str:
         return "–"
     if name == "accuracy":
         return f"{value:.1%}"
-    return shown_number(f"{value:.4g}") + (unit if name in WITH_UNIT else "")
+    shown = shown_number(f"{value:.4g}")
+    return f"{shown} {unit}" if unit and name in WITH_UNIT else shown

@@ -128,12 +128,11 @@ class Explainer:
 
     def name_of(self, output: int) -> str:
         """What an output of the network means."""
-        column = self.run.task.columns[0 if self.run.task.kind == "multiclass" else output]
+        several = self.run.task.kind == "multiclass"
+        column = self.run.task.columns[0 if several else output]
         if column.kind == "regression":
             return column.name
-        classes = column.classes or ("0", "1")
-        chosen = classes[output if self.run.task.kind == "multiclass" else 1]
-        return f"p({column.name}={chosen})"
+        return f"p({column.name}={(column.classes or ('0', '1'))[output if several else 1]})"
 
     def agreement(self, graphs: GraphSet) -> Agreement:
         """How far contributions rank the nodes as hiding them does, graph by graph."""

@@ -15,10 +15,7 @@ from .task import LABELS, Task, Values, with_unit
 
 
 class TensorBoardCurves:
-    """The history as TensorBoard scalars against the epoch, written anew when a run resumes.
-
-    `missing` is a sentence if TensorBoard is not installed.
-    """
+    """The history as TensorBoard scalars, written anew on resume; `missing` says why not."""
 
     def __init__(self, folder: Path) -> None:
         self.missing, self._written = "", 0

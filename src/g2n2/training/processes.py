@@ -47,8 +47,9 @@ def launch(config: RunConfig) -> Processes:
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         nodes = int(os.environ["WORLD_SIZE"]) // devices
     if devices * nodes == 1:
-        index = torch.cuda.current_device() if device.type == "cuda" else None
-        processes = Processes(torch.device(device.type, index))
+        if device.type == "cuda":
+            device = torch.device("cuda", torch.cuda.current_device())
+        processes = Processes(device)
     else:
         try:
             from lightning.fabric import Fabric

@@ -37,7 +37,7 @@ import torch
 from torch import nn
 
 from .. import __version__
-from ..atomic_files import HOLDER, LOCK
+from ..atomic_files import HOLDER, LOCK, check_folder, disk_errors, make_folder
 from ..data.graph_set import Ints
 from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
@@ -328,18 +328,12 @@ def new_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:
         folder = next_run_folder(config, root)
         if not first_process():
             return folder
-        try:
-            Path(root).mkdir(parents=True, exist_ok=True)
-            folder.mkdir()
-        except FileExistsError:
-            if Path(root).is_dir():
-                continue  # another process was faster
-            raise DataError(f"{root} is no folder; name the run folder with --out") from None
-        except OSError as error:
-            raise DataError(
-                f"cannot make {folder} ({error.strerror}); name a folder with --out"
-            ) from None
-        return folder
+        check_folder(Path(root))
+        with disk_errors(f"make the run folder {folder}"):
+            make_folder(Path(root))
+            with suppress(FileExistsError):  # another process was faster
+                folder.mkdir()
+                return folder
 
 
 def next_run_folder(config: RunConfig, root: str | Path = "runs") -> Path:

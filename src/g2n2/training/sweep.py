@@ -29,7 +29,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ..atomic_files import InUseError, make_folder
+from ..atomic_files import InUseError, disk_errors, make_folder
 from ..errors import DataError, G2N2Error
 from .config import RunConfig, read_settings, rooted, with_rules
 from .shared_study import HEARTBEAT, SharedStudy
@@ -149,12 +149,8 @@ def run_sweep(
             every, first = sweep.combinations(), len(shared.trials())
             fit = 0 < len(every) <= trials
             goal = _Goal(len(every), every, first) if fit else _Goal(trials, [], first)
-        try:
+        with disk_errors(f"make the folder {out}"):
             make_folder(Path(out))
-        except OSError as error:
-            raise DataError(
-                f"cannot make {out} ({error.strerror or error}); name a folder with --out"
-            ) from None
         failed_in_a_row = 0
         waiting: str | None = None
         while True:
