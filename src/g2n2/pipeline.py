@@ -253,11 +253,13 @@ def _settled(
     from .power.witnesses import between
 
     try:
-        witness = between(larger, smaller)
+        witness = between(larger, smaller, directed=assume == "none")
     except GrammarError as fault:
         return replace(inclusion, reason=f"{inclusion.reason}; no graphs tried: {fault}")
     if witness is None:
-        more = "no two graphs of one size, at most 7 nodes, and no larger pair known refute it"
+        directed = ", no two digraphs of 4 nodes" if assume == "none" else ""
+        small = f"no two graphs of one size, at most 7 nodes{directed}"
+        more = f"{small}, and no larger pair known refute it"
         return replace(inclusion, reason=f"{inclusion.reason}; {more}")
     return replace(inclusion, status="separated", witness=witness.to_json(), reason=str(witness))
 

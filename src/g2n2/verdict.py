@@ -171,7 +171,8 @@ def comparison_verdict(comparison: Comparison) -> Verdict:
     sides = {"⊆": comparison.forward, "⊇": comparison.backward}
     evidence = tuple(f"{left.name} {k} {right.name}: {inclusion_text(i)}" for k, i in sides.items())
     witnesses = tuple(i.witness for i in sides.values() if i.witness is not None)
-    first = Statement(f"{left.name} {how}", relation, right.name, evidence, witnesses)
+    where = ", on directed graphs" if comparison.assume == "none" else ""
+    first = Statement(f"{left.name} {how}{where}", relation, right.name, evidence, witnesses)
     verdict = Verdict((first,))
     for grammar in dict.fromkeys((left, right)):
         if not grammar.sentence_rules:

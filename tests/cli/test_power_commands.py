@@ -115,3 +115,12 @@ def test_compare_settles_what_proof_alone_leaves_open():
     assert len(words["right_in_left"]["witness"]["graphs"]) == 2
     both = json.loads(run("compare", "M → MM | A; S → Tr(M)", "r-G_L1", "--json")[1])
     assert both[0]["relation"] == "incomparable"
+
+
+def test_compare_of_directed_graphs_finds_digraphs():
+    words = ("compare", "V → AV | AᵀV | 1", "V → AV | 1")
+    code, printed = run(*words, "--assume", "none")
+    assert code == 0
+    assert "words alone: the first ⊋ the second" in printed
+    assert "the first as words, on directed graphs\n  strictly above the second" in printed
+    assert "words alone: the first ≡ the second" in run(*words)[1]

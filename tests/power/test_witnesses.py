@@ -1,5 +1,8 @@
 """Witnesses: pairs that need a rule, checked by the interpreter and by the closure."""
 
+from itertools import combinations
+
+import networkx as nx
 import pytest
 
 from g2n2.errors import GrammarError
@@ -7,7 +10,7 @@ from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar, Rule
 from g2n2.language.evaluation import evaluate
 from g2n2.power.separation import Separation, separate
-from g2n2.power.witnesses import WordProbe, all_graphs, between, needed, witness
+from g2n2.power.witnesses import WordProbe, all_graphs, between, digraphs, needed, witness
 from g2n2.power.wl_tests import ONE_WL, THREE_WL
 
 R_G_L3 = find_grammar("r-G_L3")
@@ -43,6 +46,21 @@ def test_between_finds_the_pair_that_separates_two_grammars():
     words = between(R_G_L3, find_grammar("PPGN"))
     assert len(words.first) == 7  # PPGN's words merge pairs of 7 nodes first
     assert between(find_grammar("r-G_L1"), R_G_L3) is None
+
+
+def test_between_tries_digraphs_where_they_are_meant():
+    directed = R_G_L3 | "M → Aᵀ"
+    assert between(directed, R_G_L3) is None
+    found = between(directed, R_G_L3, directed=True)
+    assert (found.first != found.first.T).any()
+    first, second = (evaluate(found.separation.sentence, g) for g in (found.first, found.second))
+    assert first.item() != second.item()
+
+
+def test_all_digraphs_of_four_nodes_are_tried_once_each():
+    graphs = [nx.from_numpy_array(g, create_using=nx.DiGraph) for g in digraphs().graphs]
+    assert len(graphs) == 218  # OEIS A000273
+    assert not any(nx.is_isomorphic(g, h) for g, h in combinations(graphs, 2))
 
 
 def test_between_with_a_grammar_without_sentences_and_with_one_that_counts_nodes():

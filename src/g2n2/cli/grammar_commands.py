@@ -75,21 +75,22 @@ def words(
     taken = of_words(grammar, reduce)
     chosen = taken.grammar
     wanted = variable_named(sort)
-    words = list(enumerate_words(chosen, wanted, size, assume, limit + 1))
-    cut = len(words) > limit
-    words = words[:limit]
+    found = enumerate_words(chosen, wanted, size, assume, limit + 1)
     if json:
-        content = [{"word": str(word.term), "size": word.size} for word in words]
+        words = list(found)
+        content = [{"word": str(word.term), "size": word.size} for word in words[:limit]]
         answer = {"grammar": chosen.name, "note": taken.note, "sort": sort}
-        show.as_json({**answer, "words": content, "cut": cut})
+        show.as_json({**answer, "words": content, "cut": len(words) > limit})
         return
     if taken.note:
         show.say(taken.note)
-    for word in words:
+    number = 0
+    for number, word in enumerate(found, 1):  # each as it is found: long ones take their time
+        if number > limit:
+            show.say(f"… only the first {limit} are shown; --limit shows more")
+            return
         show.say(to_latex(word.term) if latex else f"{word.size:>3}  {word.term}")
-    if cut:
-        show.say(f"… only the first {limit} are shown; --limit shows more")
-    if not words:
+    if not number:
         show.say(_no_words(chosen, wanted, size))
 
 

@@ -179,13 +179,13 @@ def power(
     ]
     rows: list[PowerRow] = []
     for name in suite:
-        with waiting(f"loading {name}"):
+        with show.waiting(f"loading {name}"):
             loaded = find_suite(name, pairs, data)
             table.wl_classes(loaded, 1)
             table.wl_classes(loaded, 2)
         for grammar in chosen:
             if isinstance(grammar, WLTest):
-                with waiting(f"{grammar.name} on {loaded.name}"):
+                with show.waiting(f"{grammar.name} on {loaded.name}"):
                     rows.append(table.wl_row(grammar, loaded))
                 continue
             with progress(f"{grammar.name} on {loaded.name}", len(loaded.graphs)) as advance:
@@ -286,19 +286,6 @@ def progress(text: str, total: int) -> Iterator[Callable[[int], None]]:
             bars.update(bar, advance=done, visible=bars.get_time() - started > 2)
 
         yield advance
-
-
-@contextmanager
-def waiting(text: str) -> Iterator[None]:
-    """A spinner on standard error where there is a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(text):
-        yield
 
 
 _LONGEST_GRAPH = 100

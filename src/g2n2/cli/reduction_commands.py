@@ -49,7 +49,8 @@ def derive(
 
     if out is not None:
         check_output(out)
-    result = run(fragment, typing, assume, level, order)
+    with show.waiting(f"reducing {fragment}"):
+        result = run(fragment, typing, assume, level, order)
     if out is not None:  # before printing, so that `| head` loses nothing
         write_certificate(result.certificate, out)
     if json:
@@ -132,8 +133,9 @@ def compare(
         _compare_with_test(first, second, json)
         return
     a, b = _told_apart(first.grammar, second.grammar)
-    comparisons = [run(a, b, "words", assume), run(a, b, "with f", assume)]
-    verdicts = [comparison_verdict(comparison) for comparison in comparisons]
+    with show.waiting(f"comparing {a.name} and {b.name}"):
+        comparisons = [run(a, b, "words", assume), run(a, b, "with f", assume)]
+        verdicts = [comparison_verdict(comparison) for comparison in comparisons]
     if json:
         pairs = zip(comparisons, verdicts, strict=True)
         show.as_json([{**_comparison_json(c), "verdict": v.to_json()} for c, v in pairs])

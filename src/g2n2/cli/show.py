@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -50,3 +51,17 @@ def table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], narrow: int
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = UNLIMITED
     console.print(grid)
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """A spinner on standard error where there is a terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(escape(text)):
+        yield

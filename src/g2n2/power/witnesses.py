@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -117,28 +117,31 @@ def needed(grammar: Grammar, rule: Rule, directed: bool = False) -> Witness | No
     rest = tuple(r for r in grammar.all_rules if r != rule)
     without = Grammar.of(rest, grammar.name, grammar.supports, default_readout=False)
     silent = bool(without.unproductive()) or not without.sentence_rules
-    pairs = [(_digraph(first), _digraph(second)) for first, second in DIRECTED_PAIRS * directed]
-    pairs += known_pairs().listed()
+    pairs = (_directed_pairs() if directed else []) + known_pairs().listed()
     if grammar.marked:
         pairs += _of_pairs("larger pairs", LARGER_PAIRS).listed()
     return _first(grammar, None if silent else without, pairs, directed)
 
 
-def between(stronger: Grammar, weaker: Grammar) -> Witness | None:
+def between(stronger: Grammar, weaker: Grammar, directed: bool = False) -> Witness | None:
     """Two graphs that only the first grammar tells apart, if such a pair is known or small.
 
     Pairs tried: a few well-known ones, all of one size and at most 7 nodes, one pair of two sizes,
-    and `LARGER_PAIRS`.
+    and `LARGER_PAIRS`; with `directed` also `DIRECTED_PAIRS` and all digraphs of four nodes.
     """
     merging = weaker if weaker.sentence_rules else None
-    last = _of_pairs("", (TWO_SIZES, *LARGER_PAIRS)).listed()
-    if stronger.scope == weaker.scope == 1:  # two marks would fill the memory with its 136 nodes
-        last.append(pair_of_rings())
-    return (
-        _first(stronger, merging, known_pairs().listed())
-        or _first(stronger, merging, _small_pairs(stronger, merging))
-        or _first(stronger, merging, last)
-    )
+
+    def pairs() -> Iterator[tuple[Adjacency, Adjacency]]:
+        yield from known_pairs().listed()
+        yield from _small_pairs(stronger, merging, all_graphs(7))
+        yield from _of_pairs("", (TWO_SIZES, *LARGER_PAIRS)).listed()
+        if stronger.scope == weaker.scope == 1:  # two marks would fill the memory with 136 nodes
+            yield pair_of_rings()
+        if directed:
+            yield from _directed_pairs()
+            yield from _small_pairs(stronger, merging, digraphs())
+
+    return _first(stronger, merging, pairs(), directed)
 
 
 def _first(
@@ -162,10 +165,9 @@ def _first(
 
 
 def _small_pairs(
-    stronger: Grammar, weaker: Grammar | None
+    stronger: Grammar, weaker: Grammar | None, pool: Pool
 ) -> Iterator[tuple[Adjacency, Adjacency]]:
     """Pairs the weaker grammar seems to merge and the stronger one splits, smallest first."""
-    pool = all_graphs(7)
     coarse = [0] * len(pool.graphs)
     if weaker is not None:
         coarse = probe_graphs(weaker, pool.graphs).graph_colours.tolist()
@@ -173,6 +175,10 @@ def _small_pairs(
         fine = probe_graphs(stronger, pool.graphs).graph_colours.tolist()
         for i, j in pool.split(coarse, fine):
             yield pool.graphs[i], pool.graphs[j]
+
+
+def _directed_pairs() -> list[tuple[Adjacency, Adjacency]]:
+    return [(_digraph(first), _digraph(second)) for first, second in DIRECTED_PAIRS]
 
 
 def _digraph(arcs: tuple[tuple[int, int], ...]) -> Adjacency:
@@ -276,6 +282,20 @@ def all_graphs(nodes: int) -> Pool:
     """All graphs of at most so many nodes, up to 7."""
     graphs = tuple(graph for graph in atlas().graphs if len(graph) <= nodes)
     return Pool(f"all {len(graphs):,} graphs of at most {nodes} nodes", graphs)
+
+
+@cache
+def digraphs() -> Pool:
+    """All digraphs of four nodes without loops, one of each kind."""
+    bits = (np.arange(4096)[:, None] >> np.arange(12)) & 1
+    every = np.zeros((4096, 4, 4))
+    every[:, ~np.eye(4, dtype=bool)] = bits
+    orders = [np.array(order) for order in permutations(range(4))]
+    codes = [
+        every[:, order][:, :, order].reshape(4096, 16) @ 2.0 ** np.arange(16) for order in orders
+    ]
+    _, kinds = np.unique(np.min(codes, axis=0), return_index=True)
+    return Pool(f"all {len(kinds)} digraphs of 4 nodes", tuple(every[np.sort(kinds)]))
 
 
 @dataclass(frozen=True)
