@@ -61,7 +61,13 @@ def write_chebyshev_start(
     size of what stays random. Returned are the channels of H that hold polynomials in the end.
     """
     updates = [_updates(layer) for layer in model.layers]
-    _refuse_other_networks(model, updates)
+    plan, half = model.plan.inputs, _width(updates[0][1]) // 2
+    inputs = (plan.matrix, plan.column, plan.node_features, model.plan.preset.name)
+    if inputs != (("I", "A"), ("X", "1"), 1, "paper") or _width(updates[0][0]) <= BORDER:
+        raise LoweringError(
+            "the Chebyshev start needs r-G_L3, one node feature, the preset paper and four "
+            "channels in C or more"
+        )
     for matrix, column in updates:
         for first, last in (_maps(matrix.mixer), _maps(column.mixer)):
             last.weight.mul_(spread)
@@ -69,7 +75,6 @@ def write_chebyshev_start(
             last.bias.zero_()
         for part in _maps(matrix.mixer):
             part.bias.requires_grad_(False)
-    half = _width(updates[0][1]) // 2
     mirror, held = Series(MIRROR, 1, half), Series(HOLD, half, half)
     _first_layer(updates[0][0], corner, hold)
     _linear(updates[0][1], 0, {0: 1.0})
@@ -78,8 +83,10 @@ def write_chebyshev_start(
         first_free = _extend(column, mirror, 0)
         _linear(matrix, UNIT, {UNIT: 1.0})
         _square(matrix, mirror.matrix, 0)
-        if number == 2:
-            _second_matrix(matrix)
+        if number == 2:  # S₁ = I + diag(w)(T₁ − I)
+            product = _product(matrix)
+            _read(product, 1, {BORDER: 1.0}, {MIRROR: 1.0, UNIT: -1.0})
+            _linear(matrix, HOLD, {UNIT: 1.0, _output(matrix, product) + 1: 1.0})
         else:
             _extend(column, held, first_free)
             _square(matrix, held.matrix, 1)
@@ -130,13 +137,6 @@ def _first_layer(matrix: Update, corner: float, hold: float) -> None:
         last.weight[channel] = _row(last, dict(enumerate(shares)))
 
 
-def _second_matrix(matrix: Update) -> None:
-    """S₁ = I + diag(w)(T₁ − I)."""
-    product = _product(matrix)
-    _read(product, 1, {BORDER: 1.0}, {MIRROR: 1.0, UNIT: -1.0})
-    _linear(matrix, HOLD, {UNIT: 1.0, _output(matrix, product) + 1: 1.0})
-
-
 def _square(matrix: Update, channel: int, copy: int) -> None:
     """T_2m = 2 T_m T_m − I."""
     product = _product(matrix)
@@ -179,16 +179,6 @@ def _row(part: nn.Linear, form: Mapping[int, float]) -> Tensor:
     for index, weight in form.items():
         row[index] = weight
     return row
-
-
-def _refuse_other_networks(model: GrammarGNN, updates: list[tuple[Update, Update]]) -> None:
-    plan = model.plan.inputs
-    inputs = (plan.matrix, plan.column, plan.node_features, model.plan.preset.name)
-    if inputs != (("I", "A"), ("X", "1"), 1, "paper") or _width(updates[0][0]) <= BORDER:
-        raise LoweringError(
-            "the Chebyshev start needs r-G_L3, one node feature, the preset paper and four "
-            "channels in C or more"
-        )
 
 
 def _updates(layer: nn.Module) -> tuple[Update, Update]:

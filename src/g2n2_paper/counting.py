@@ -121,7 +121,12 @@ def written_cell(count: str, epochs: int = 3) -> Cell:
 
     def run(job: Job) -> Measurement:
         graphs, device = beyond_graphs(job.data), job.torch_device()
-        model = network_with_formula(count).to(device)
+        term = formula(WRITTEN[count])
+        needed = requirements(MARKED_GRAMMAR, term)  # of a network just large enough
+        shape: dict[str, Any] = {"width": dict(needed.width), "layers": needed.depth}
+        model = GrammarGNN(MARKED_GRAMMAR, **shape, decision=(2,), preset="paper").double()
+        write_formula(model, term)
+        model = model.to(device)
         column = [target.name for target in graphs.columns].index(count)
 
         def part(name: str) -> tuple[list[GraphBatch], Tensor]:
@@ -145,16 +150,6 @@ def written_cell(count: str, epochs: int = 3) -> Cell:
     settings = {"count": count, "epochs": epochs, "limit": 0, "grammar": MARKED_GRAMMAR}
     settings["rate"] = WRITTEN_RATE
     return Cell("power", f"counting/written/{count}", run, settings)
-
-
-def network_with_formula(count: str) -> GrammarGNN:
-    """A network just large enough, with the formula of a count in its weights, in float64."""
-    term = formula(WRITTEN[count])
-    needed = requirements(MARKED_GRAMMAR, term)
-    shape: dict[str, Any] = {"width": dict(needed.width), "layers": needed.depth, "decision": (2,)}
-    model = GrammarGNN(MARKED_GRAMMAR, **shape, preset="paper").double()
-    write_formula(model, term)
-    return model
 
 
 @torch.no_grad()

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from g2n2.data.catalogue import load_dataset
-from g2n2.data.graph_set import GraphSet
 from g2n2.spectral.laplacians import Laplacian
 from g2n2.spectral.response import Spectrum, spectrum
 from g2n2.training.trained_on import checksum
@@ -72,7 +71,7 @@ def cells(smoke: bool = False) -> list[Cell]:
     """The ceilings, then network by network."""
     plan = FilterPlan(runs=1, steps=2, every=1) if smoke else FilterPlan()
     return [
-        Cell("q4", "ceilings", _ceilings, SETTINGS),
+        Cell("q4", "ceilings", ceilings, SETTINGS),
         *(
             filter_cell(name, network, plan.of(network))
             for network in (SMOKE if smoke else NETWORKS)
@@ -121,13 +120,8 @@ def detail(true: Mapping[str, list[float]], runs: list[Run]) -> dict[str, Any]:
     return {"runs": runs, "response": {**true, "learned": chosen["learned"]}}
 
 
-def _ceilings(job: Job) -> Measurement:
+def ceilings(job: Job) -> Measurement:
     graphs = load_dataset(DATA, job.data)
-    values, by_degree = ceilings(graphs)
-    return Measurement(1, "fits", values, {DATA: checksum(graphs)}, detail=by_degree)
-
-
-def ceilings(graphs: GraphSet) -> tuple[dict[str, float], dict[str, list[float]]]:
     metrics: dict[str, float] = {}
     detail: dict[str, list[float]] = {"degrees": list(DEGREES)}
     grid = graphs.adjacency(0)
@@ -142,7 +136,7 @@ def ceilings(graphs: GraphSet) -> tuple[dict[str, float], dict[str, list[float]]
         metrics[f"{name}: true filter with the border repeated, test R²"] = repeated_ceiling(images)
         unfiltered = polynomial_ceiling(images, spectra["normalised"], 0, "train")
         metrics[f"{name}: image itself, test R²"] = unfiltered
-    return metrics, detail
+    return Measurement(1, "fits", metrics, {DATA: checksum(graphs)}, detail=detail)
 
 
 def polynomial_ceiling(images: Images, frequencies: Spectrum, degree: int, fitted_on: str) -> float:

@@ -103,25 +103,20 @@ def q2(results: Results) -> dict[str, Any]:
     dead = sum(spread < LEAST_SPREAD for spread in spreads)
     facts |= {"dead": dead, "seeds": len(spreads), "least_spread": f"{min(spreads):.2f}"}
     facts["none_dies"] = dead == 0 and len(spreads) >= COLLAPSE_SEEDS
-    best = {target: _best_of_defaults(results, target) for target in LONG_AIMS}
-    facts["defaults"] = [
-        (f"{TARGETS[target].symbol} {written(error)}", error <= LONG_AIMS[target])
-        for target, error in best.items()
-        if error is not None
-    ]
+    ran = [cell for question, cell in results.by_cell if question == "q2" and "/defaults/" in cell]
+    facts["defaults"] = []
+    for target, aim in LONG_AIMS.items():
+        cells = [cell for cell in ran if cell.startswith(f"single/{target}/distance/")]
+        if cells:
+            error = min(results.need("q2", cell, mae_of(target)).mean for cell in cells)
+            symbol = TARGETS[target].symbol
+            facts["defaults"].append((f"{symbol} {written(error)}", error <= aim))
     ppgn = JOINT.replace("G2N2", "PPGN")
     plain, given = (results.first("q2", ppgn + tail) for tail in ("", EQUAL_TIME))
     ratio = results.need("q2", speed_name(JOINT), "PPGN / G2N2")
     if plain and given:
         facts["equal_time"] = given.done, epochs_in_equal_time(plain.done, ratio.mean)
     return facts
-
-
-def _best_of_defaults(results: Results, target: str) -> float | None:
-    """The lowest error of a target by the library's present defaults."""
-    name = f"single/{target}/distance/"
-    ran = [c for q, c in results.by_cell if q == "q2" and c.startswith(name) and "/defaults/" in c]
-    return min((results.need("q2", c, mae_of(target)).mean for c in ran), default=None)
 
 
 def _not_below(results: Results, published: str, cells: dict[str, str]) -> list[str]:
@@ -146,7 +141,8 @@ def q3(results: Results) -> dict[str, Any]:
         ranks = zip(SETS, tu.rank_of_ours(results, model, RELEASED), strict=True)
         if sets := [name for name, rank in ranks if rank == 1]:
             first[model] = sets
-    every = len(tu.differences(results))
+    every, accuracy = len(tu.differences(results)), ERRICA_ACCURACY.format("test")
+    errica = {n: results.value("q3", f"errica/{n}/G2N2", accuracy) for n in ERRICA_AIMS}
     return {
         "short": {name: f"{points:.1f}" for name, points in short.items() if points > 0},
         "reached": [name for name, points in short.items() if points <= 0],
@@ -157,20 +153,13 @@ def q3(results: Results) -> dict[str, Any]:
             for name, statistic in (("gin", GIN), ("released", RELEASED))
         },
         "first_too": first,
-        "errica": _errica(results),
+        "errica": [(f"{n} {v.mean:.1f}", v.mean >= ERRICA_AIMS[n]) for n, v in errica.items() if v],
         "gaps": {name: (f"{fmean(g):.1f}", f"{max(g):.1f}") for name, g in gaps.items()},
         "cells": len(gaps["released"]),
         "clear_sides": clear,
         "differences": every,
         "unclear": every - sum(map(len, clear.values())),
     }
-
-
-def _errica(results: Results) -> list[tuple[str, bool]]:
-    """Sets that were run by Errica's splits with their accuracy, and whether the aim is met."""
-    cells = {name: f"errica/{name}/G2N2" for name in ERRICA_AIMS}
-    found = {n: results.value("q3", c, ERRICA_ACCURACY.format("test")) for n, c in cells.items()}
-    return [(f"{n} {v.mean:.1f}", v.mean >= ERRICA_AIMS[n]) for n, v in found.items() if v]
 
 
 def q4(results: Results) -> dict[str, Any]:
