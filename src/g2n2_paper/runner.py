@@ -14,6 +14,7 @@ import os
 import signal
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -211,36 +212,39 @@ def run_cells(
 def _run_parallel(
     cells: Sequence[Cell], job: Job, jobs: int, add: Callable[[Cell, State, str], None]
 ) -> None:
+    """Run cells in worker processes; one that dies takes with it what runs beside it, no more."""
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (threads,))
-    shares = {cell: shares_of(cell.parts, len(cells), jobs) for cell in cells}
+    counts = {cell: shares_of(cell.parts, len(cells), jobs) for cell in cells}
+    waiting = deque((cell, (i, count)) for cell, count in counts.items() for i in range(count))
     futures: dict[Future[tuple[State, str]], Cell] = {}
 
-    def submit(cell: Cell, index: int = 0, count: int = 1) -> None:
-        mine = replace(job, share=(index, count))
-        futures[pool.submit(run_by_name, cell.question, cell.name, cell.seed, mine)] = cell
+    def new_pool() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (threads,))
 
-    for cell, count in shares.items():
-        for index in range(count):
-            submit(cell, index, count)
+    pool = new_pool()
     try:
-        while futures:
-            for future in wait(futures, return_when=FIRST_COMPLETED).done:
-                if future not in futures:  # of a cell that has failed
-                    continue
-                cell = futures.pop(future)
-                try:
+        while waiting or futures:
+            try:
+                while waiting and len(futures) < jobs:
+                    cell, share = waiting[0]
+                    words = (cell.question, cell.name, cell.seed, replace(job, share=share))
+                    futures[pool.submit(run_by_name, *words)] = cell
+                    waiting.popleft()
+                for future in wait(futures, return_when=FIRST_COMPLETED).done:
                     state, detail = future.result()
-                    if state == "shared":
-                        if cell not in futures.values():  # the last share: put the parts together
-                            submit(cell)
-                        continue
-                except BrokenProcessPool:
-                    state = "failed"
-                    detail = "a worker process died; run the same command again, with fewer --jobs"
-                    for other in [f for f, its in futures.items() if its is cell]:
-                        del futures[other]
-                add(cell, state, detail)
+                    cell = futures.pop(future)
+                    if state != "shared":
+                        add(cell, state, detail)
+                    elif cell not in (*futures.values(), *(cell for cell, _ in waiting)):
+                        waiting.appendleft((cell, (0, 1)))  # put the parts together
+            except BrokenProcessPool:
+                lost = dict.fromkeys(futures.values()) or {waiting[0][0]: None}
+                for cell in lost:
+                    add(cell, "failed", "a worker process died; run it again, with fewer --jobs")
+                waiting = deque(entry for entry in waiting if entry[0] not in lost)
+                futures.clear()
+                pool.shutdown()
+                pool = new_pool()
     except KeyboardInterrupt:
         for process in active_children():
             if process.pid:

@@ -6,10 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -259,6 +263,56 @@ def test_cells_that_measure_time_run_before_and_beside_nothing(job, monkeypatch)
     monkeypatch.setattr(runner, "_run_parallel", parallel)
     run_cells([cell("x"), cell("clock", alone, timed=True), cell("y")], job, jobs=2)
     assert order == ["timed", ["x", "y"]]
+
+
+class PoolOfThreads(ThreadPoolExecutor):
+    """Workers that end where they compute a cell named in `deadly`, as a process that is killed."""
+
+    deadly: ClassVar[set[str]] = set()
+    pools = 0
+
+    def __init__(self, jobs, *_):
+        super().__init__(jobs)
+        PoolOfThreads.pools += 1
+        self.broken = threading.Event()
+
+    def submit(self, run, question, name, seed, job):
+        if self.broken.is_set():
+            raise BrokenProcessPool
+        return super().submit(self.compute, name, job)
+
+    def compute(self, name, job):
+        if name in self.deadly:
+            self.broken.set()
+        elif job.share != (0, 1):
+            return "shared", ""
+        else:
+            self.broken.wait(0.1)
+        if self.broken.is_set():
+            raise BrokenProcessPool
+        return "done", "1 parts"
+
+
+@pytest.mark.parametrize("deadly", ["b", "c", "e", ""])
+def test_a_killed_worker_fails_what_ran_beside_it_and_no_more(job, monkeypatch, deadly):
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", PoolOfThreads)
+    monkeypatch.setattr(PoolOfThreads, "deadly", {deadly})
+    before, told = PoolOfThreads.pools, []
+    outcomes = run_cells([cell(name) for name in "abcde"], job, jobs=2, tell=told.append)
+    assert outcomes == told
+    assert sorted(outcome.label[3] for outcome in outcomes) == list("abcde")
+    lost = {outcome.label[3] for outcome in outcomes if outcome.state == "failed"}
+    assert len(lost) <= 2
+    assert deadly in {"", *lost}
+    assert PoolOfThreads.pools - before == 1 + bool(deadly)
+
+
+@pytest.mark.parametrize(("deadly", "state"), [("e", "failed"), ("", "done")])
+def test_a_killed_worker_fails_a_cell_of_several_shares_once(job, monkeypatch, deadly, state):
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", PoolOfThreads)
+    monkeypatch.setattr(PoolOfThreads, "deadly", {deadly})
+    assert shares_of(parts=2, cells=1, jobs=2) == 2
+    assert states(run_cells([cell("e", parts=2)], job, jobs=2)) == [state]
 
 
 @pytest.mark.slow
