@@ -339,9 +339,11 @@ def network_of(model: GrammarGNN | Run | str | Path) -> GrammarGNN:
     held = load(model) if isinstance(model, str | os.PathLike) else model
     network = held if isinstance(held, GrammarGNN) else getattr(held, "model", None)
     if not isinstance(network, GrammarGNN):
+        got = f"got {type(model if network is None else network).__name__}"
+        if baseline := getattr(getattr(held, "config", None), "baseline", None):
+            got = f"{held.folder} is a run of the baseline {baseline}"
         raise DataError(
-            f"got {type(network if network is not None else model).__name__}, expected a network "
-            "of a grammar, a run of one, or the path of either"
+            f"{got}, expected a network of a grammar, a run of one, or the path of either"
         )
     return network
 

@@ -158,6 +158,12 @@ def test_arrays(tmp_path: Path, arrays: dict[str, Any], part: str) -> None:
     assert part in str(caught.value)
 
 
+def test_graphs_with_several_kinds_of_nodes_are_refused() -> None:
+    data = pytest.importorskip("torch_geometric.data")
+    with pytest.raises(DataError, match=r"got HeteroData, .* data.to_homogeneous\(\)"):
+        read_graphs([data.HeteroData()])
+
+
 class Bomb:
     """Loading its pickle would leave a mark."""
 

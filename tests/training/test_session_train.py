@@ -98,6 +98,54 @@ def test_graphs_in_memory(tmp_path: Path) -> None:
     assert again.scores == run.scores
 
 
+def test_one_graph_and_what_is_no_list_of_graphs(csv: Path, tmp_path: Path) -> None:
+    run = train(rings(), out=tmp_path / "run", **SMALL)
+    expected = run.predict([nx.cycle_graph(4)]).values
+    assert np.array_equal(run.predict(nx.cycle_graph(4)).values, expected)
+    with pytest.raises(DataError, match=r"got one ndarray of two axes; .* \[matrix\]"):
+        run.predict(nx.to_numpy_array(nx.cycle_graph(4)))
+    with pytest.raises(DataError, match="got int; expected a path or a list of graphs"):
+        run.predict(5)  # type: ignore[arg-type]
+    molecules = train(csv, "atoms", out=tmp_path / "molecules", **SMALL)
+    with pytest.raises(DataError, match=r"'CCO': a SMILES is given by .* list: \['CCO'\]"):
+        molecules.predict("CCO")
+    with pytest.raises(DataError, match="a SMILES is given by --smiles"):
+        molecules.predict_to("CC(=O)O", tmp_path / "out.csv")
+    with pytest.raises(DataError, match=r"no file or folder 'none\.csv'"):
+        molecules.predict("none.csv")
+    from rdkit import Chem
+
+    with pytest.raises(DataError, match="RDKit molecules; give SMILES"):
+        molecules.predict([Chem.MolFromSmiles("CCO")])
+
+
+def test_graphs_that_were_in_memory_are_asked_for(tmp_path: Path) -> None:
+    run = train(rings(), out=tmp_path / "run", **SMALL)
+    again = load(tmp_path / "run")
+    with pytest.raises(DataError, match=r"in memory give them in Python, as graphs= of run\."):
+        again.evaluate()
+    assert again.evaluate(graphs=g2n2.read_graphs(rings())).scores == run.scores
+    with pytest.raises(DataError, match=r"first argument of train\(…, resume=True\)"):
+        train_config(run.config, tmp_path / "run", resume=True)
+    assert run.own_graphs().sizes.tolist() == [len(graph) for graph in rings()]
+
+
+def test_the_nodes_of_one_graph_are_not_split(tmp_path: Path) -> None:
+    graph = nx.karate_club_graph()
+    nx.set_node_attributes(graph, {node: float(node % 2) for node in graph}, "y")
+    with pytest.raises(DataError, match="whole graphs are split and not the nodes or edges of one"):
+        train([graph], out=tmp_path / "run", **SMALL)
+
+
+def test_power_and_export_of_a_baseline_name_the_run(tmp_path: Path) -> None:
+    settings = {name: value for name, value in SMALL.items() if name != "grammar"}
+    run = train(rings(), out=tmp_path / "gin", baseline="GIN", **settings)
+    with pytest.raises(
+        DataError, match="gin is a run of the baseline GIN, expected a network of a"
+    ):
+        g2n2.export(run, tmp_path / "gin.onnx")
+
+
 def test_pyg_data(tmp_path: Path) -> None:
     data = pytest.importorskip("torch_geometric.data")
     utils = pytest.importorskip("torch_geometric.utils")

@@ -35,6 +35,7 @@ from .readers.tables import read_table
 
 PARTS = ("train", "validation", "test")
 Parts = dict[str, Ints]
+_WHOLE_GRAPHS = ", as whole graphs are split and not the nodes or edges of one"
 
 
 def split(
@@ -158,7 +159,7 @@ def _cut(graphs: GraphSet, seed: int, fractions: Sequence[float]) -> Parts:
             raise DataError(
                 f"{count} graph{'s' * (count > 1)} cannot be split into the fractions "
                 f"{', '.join(f'{value:g}' for value in fractions)}: {part!r} would be empty; "
-                "give more graphs"
+                f"give more graphs{'' if graphs.level == 'graph' else _WHOLE_GRAPHS}"
             )
     return _named(np.split(_random_order(graphs, seed), np.cumsum(sizes)[:-1]))
 

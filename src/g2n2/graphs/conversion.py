@@ -98,6 +98,11 @@ def adjacency(graph: GraphLike) -> Adjacency:
         return _of_networkx(nx, graph)
     if hasattr(graph, "edge_index") and hasattr(graph, "num_nodes"):
         return _of_pyg(graph)
+    if hasattr(graph, "edge_types") and hasattr(graph, "to_homogeneous"):
+        raise DataError(
+            f"got {type(graph).__name__}, with several kinds of nodes or edges; expected one kind: "
+            "data.to_homogeneous()"
+        )
     if type(graph).__module__.startswith("rdkit.") and hasattr(graph, "GetNumAtoms"):
         return bonds(graph)
     rows = graph if isinstance(graph, list | tuple) else ()

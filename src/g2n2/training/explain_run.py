@@ -22,7 +22,7 @@ from ..nn.contributions import (
 from ..nn.explaining import Explanation, explain
 from ..nn.model import GrammarGNN
 from .run import HELD_OUT, Run, is_pretrained
-from .setup import load_graphs, make_store
+from .setup import make_store
 from .task import Values
 
 AT_ONCE = (16, 2**13)
@@ -207,6 +207,6 @@ def held_out(run: Run, count: int) -> GraphSet:
         part = splits["test"] if len(splits["test"]) else splits["validation"]
         if not len(part):
             raise DataError("the run has no graph it was not trained on")
-        graphs = load_graphs(run.config).select(part)
+        graphs = run.own_graphs().select(part)
     order = np.random.default_rng(0).permutation(len(graphs))[:count]
     return graphs.select(np.sort(order))

@@ -17,6 +17,7 @@ from ..data.graph_set import GraphSet, Ints
 from ..data.readers import Options
 from ..data.readers.molecule_files import holds_molecule_files
 from ..data.readers.molecules import ATOM_FEATURES, read_smiles_list
+from ..data.readers.objects import is_networkx, is_pyg
 from ..data.reading import (
     SMILES,
     GraphStream,
@@ -26,6 +27,7 @@ from ..data.reading import (
     takes_option,
 )
 from ..errors import DataError
+from ..graphs.text import chemistry, parse_smiles
 from ..input_files import read_text_file
 from ..validation import check
 from .calibration import INTERVAL, NO_CALIBRATION, Calibration, check_interval
@@ -35,7 +37,7 @@ from .processes import find_device
 from .run_folder import RunFolder
 from .setup import (
     Parts,
-    load_graphs,
+    graphs_of_run,
     make_store,
     prepare,
     read_source,
@@ -194,12 +196,15 @@ class Run:
             raise DataError(f"the run has no part {part!r}; it has {', '.join(splits)}")
         if not len(splits[part]):
             raise DataError(f"the part {part} of this run holds no graph")
-        graphs = self._graphs if graphs is None else graphs
-        graphs = load_graphs(self.config) if graphs is None else graphs
+        graphs = self.own_graphs() if graphs is None else graphs
         parts = prepare(self.config, graphs, splits)
         self.trained_on.refuse_other(parts.graphs, self.folder)
         self._refuse_unknown(parts.graphs.select(splits[part]), f"the part {part} of this run")
         return self.outcome(replace(parts, scaling=self.trained_on.scaling), splits[part], interval)
+
+    def own_graphs(self) -> GraphSet:
+        """The graphs of the run: those in memory, or read again."""
+        return graphs_of_run(self.config, self.folder) if self._graphs is None else self._graphs
 
     def predict(
         self,
@@ -238,6 +243,8 @@ class Run:
         if isinstance(source, GraphSet):
             return source
         if isinstance(source, str | Path):
+            if self._on_molecules:
+                _refuse_smiles(source)
             reading = self._reading(source, options, targets)
             return read_source(str(source), self.config.data, reading)
         return self._read_list(source, options)
@@ -282,6 +289,8 @@ class Run:
         """The graphs of a file, to be read a chunk at a time with the options of `predict`."""
         if isinstance(source, GraphSet):
             return GraphStream.of_graphs(source, source.name, Options(target=()))
+        if self._on_molecules:
+            _refuse_smiles(source)
         name, reading = str(source), self._reading(source, options, targets=False)
         if names_dataset(name) or not os.path.exists(source):
             graphs = read_source(name, self.config.data, reading)
@@ -299,6 +308,11 @@ class Run:
         if not np.isfinite(graphs.targets).any():
             names = ", ".join(column.name for column in self.task.columns)
             raise DataError(f"{what} has no value of {names} to compare with")
+
+    @property
+    def _on_molecules(self) -> bool:
+        """Whether it was trained on the features of molecules."""
+        return self.trained_on.node_names[: len(ATOM_FEATURES)] == ATOM_FEATURES
 
     @cached_property
     def reading_of_training(self) -> dict[str, Any]:
@@ -331,9 +345,15 @@ class Run:
 
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
-        items = source if hasattr(source, "edge_index") else list(source)
-        molecules = self.trained_on.node_names[: len(ATOM_FEATURES)] == ATOM_FEATURES
-        if molecules and isinstance(items, list) and all(isinstance(x, str) for x in items):
+        single = is_networkx(source) or is_pyg(source) or getattr(source, "ndim", 1) == 2
+        if single or isinstance(source, Mapping) or not isinstance(source, Iterable):
+            return read_with(source, options or {})
+        items = list(source)
+        if self._on_molecules and any(hasattr(item, "GetNumAtoms") for item in items):
+            raise DataError(
+                "the list holds RDKit molecules; give SMILES: [Chem.MolToSmiles(m) for m in list]"
+            )
+        if self._on_molecules and all(isinstance(item, str) for item in items):
             reading = {**self.reading_of_training, **(options or {})}
             if odd := [name for name in options or () if name not in SMILES_OPTIONS]:
                 raise DataError(
@@ -344,6 +364,22 @@ class Run:
             how = {name: reading[name] for name in SMILES_OPTIONS if name in reading}
             return read_smiles_list(texts, reading_options({"target": (), **how}))
         return read_with(items, options or {})
+
+
+def _refuse_smiles(source: str | Path) -> None:
+    """Refuse a SMILES where a file is expected, and say how one is given."""
+    text = str(source)
+    if os.path.exists(text) or names_dataset(text):
+        return
+    with chemistry() as chem:
+        try:
+            parse_smiles(chem, text)
+        except DataError:
+            return
+    raise DataError(
+        f"no file, folder or data set {text!r}: a SMILES is given by --smiles, in Python in a "
+        f"list: [{text!r}]"
+    )
 
 
 def pretrained_names() -> list[str]:

@@ -33,6 +33,7 @@ from .run_folder import PARTS, RunFolder, new_run_folder, provenance
 from .setup import (
     Parts,
     chosen_graphs,
+    graphs_of_run,
     load_graphs,
     make_model,
     make_store,
@@ -247,9 +248,7 @@ def train_config(
             files = RunFolder(processes.gathered(str(folder))[0])
             stack.enter_context(processes.ending_together(files.path))
             given = graphs
-            graphs = processes.in_turn(
-                lambda: load_graphs(config) if given is None else given.check()
-            )
+            graphs = processes.in_turn(lambda: _graphs(config, files, given, resume=resume))
             parts = prepare(config, graphs, files.splits() if resume else None)
             if resume:
                 files.trained_on.refuse_other(parts.graphs, files.path)
@@ -290,6 +289,14 @@ def train_config(
         if curves is not None:
             curves.close()
         return _end(loop, pictures=pictures)
+
+
+def _graphs(
+    config: RunConfig, files: RunFolder, given: GraphSet | None, *, resume: bool
+) -> GraphSet:
+    if given is not None:
+        return given.check()
+    return graphs_of_run(config, files.path) if resume else load_graphs(config)
 
 
 def _settled(

@@ -62,6 +62,17 @@ def load_graphs(config: RunConfig) -> GraphSet:
     return chosen_graphs(config, read_source(config.dataset, config.data, options)).check()
 
 
+def graphs_of_run(config: RunConfig, folder: object) -> GraphSet:
+    """The graphs a run was trained on, read again."""
+    if not (names_dataset(config.dataset) or os.path.exists(config.dataset)):
+        raise DataError(
+            f"the graphs of {folder} are not at {config.dataset!r}: put the file back, or if they "
+            "were in memory give them in Python, as graphs= of run.evaluate or as the first "
+            "argument of train(…, resume=True)"
+        )
+    return load_graphs(config)
+
+
 def chosen_graphs(config: RunConfig, graphs: GraphSet) -> GraphSet:
     """The graphs with the targets a config names, and at most its `limit`."""
     from ..data.splits import random_subset
