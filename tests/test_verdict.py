@@ -362,6 +362,14 @@ def test_linear_and_other_functions_together_are_only_bounded_at_a_depth() -> No
     assert "in the limit only" in said
 
 
+@pytest.mark.parametrize("text", ["V → DV | 1", "C = D; V → CV | 1"])
+def test_distances_are_no_words_of_a_also_inside_a_support(text: str) -> None:
+    grammar = Grammar.parse(text)
+    verdict = grammar_verdict(grammar) + network_verdict(plan_network(grammar))
+    assert {statement.relation for statement in verdict.statements} == {"open against"}
+    assert "give its values with supports=" in str(verdict)
+
+
 def test_a_network_without_words_is_not_said_to_equal_them() -> None:
     said = network_part("G_{·}")
     assert "all this network sees it sees through pooling" in said

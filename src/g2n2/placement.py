@@ -18,7 +18,7 @@ from .graphs import to_graph6
 from .graphs.families import rook_graph, shrikhande_graph
 from .graphs.names import graph_text
 from .language.sorts import Sort
-from .language.terms import Apply, Hole, leaves, multilinear, operators, subterms
+from .language.terms import Apply, Hole, leaves, multilinear, operators, substitute, subterms
 from .power.witnesses import (
     ColourProbe,
     Pool,
@@ -310,9 +310,8 @@ def _without_sums(grammar: Grammar) -> Grammar:
 def within_three_indices(grammar: Grammar) -> bool:
     """Whether every operation of a grammar is one that 3-WL bounds, supports defined."""
     defined = dict(grammar.supports)
-    bodies = [rule.body for rule in grammar.all_rules]
-    named = {leaf.name for body in bodies for leaf in leaves(body)}
-    if any(name not in ("A", "1", "I", "J") and name not in defined for name in named):
+    bodies = [substitute(rule.body, defined) for rule in grammar.all_rules]
+    if not {leaf.name for body in bodies for leaf in leaves(body)} <= {"A", "1", "I", "J"}:
         return False
     used = grammar.operations.union(*(operators(term) for term in defined.values()))
     return within_3wl(used)

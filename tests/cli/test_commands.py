@@ -274,3 +274,10 @@ def test_our_warnings_are_notes():
     assert done.stderr.startswith("note: 'CF' is read as graph6")
     assert "Warning" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_term_with_a_minus_is_said_to_go_behind_two():
+    code, printed = run("eval", "-A", "K1")
+    assert code == 2
+    assert "if -A… is a term, write -- before it" in " ".join(printed.split())
+    assert run("eval", "--", "-A", "K1") == (0, "0\n")

@@ -222,3 +222,18 @@ def test_nesting_and_size_limits_are_named() -> None:
         parse("A⁰")
     with pytest.raises(ParseError, match="more than 2000 nodes"):
         parse("(A^100)^100")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1ᵀBᵀ1", "unknown 'B'; the names here are A, I, J"),
+        ("1ᵀB²1", "unknown 'B'; the names here are A, I, J"),
+        ("Tr A", r"unknown 'Tr'; what it is applied to stands in brackets: Tr\(…\)"),
+        ("Ab", "unknown 'b'; the names here are A, I, J"),
+        ("deg", "unknown 'deg'; the names here are A, .*, and functions are written with brackets"),
+    ],
+)
+def test_an_unknown_name_is_named_by_itself_with_what_is_known(text: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        parse(text)

@@ -395,6 +395,7 @@ def test_a_basis_that_outgrows_the_memory_is_refused() -> None:
         ("GCN", None, "support C = .* applies inv"),
         ("MPNN-2", None, "support C_1 has no definition"),
         ("r-G_L3+D", None, "D, the squared distances .* leave out the rules that name it"),
+        ("C = D + I; V → CV | 1", None, "D, the squared distances .* leave out the rules"),
         ("V → f(V) | 1", None, "V_c → f.V_c. applies f"),
         ("r-G_L3", "S → 1ᵀf(V)", "applies f"),
         ("r-G_L3", "V → AV", "no read-out"),

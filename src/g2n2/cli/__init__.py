@@ -125,6 +125,16 @@ class LazyCommands(TyperGroup):
                 self._import(name)
         return self.commands.get(cmd_name)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a term such as −A is no option, and the message says where it goes."""
+        try:
+            return super().invoke(ctx)
+        except Exception as fault:  # of click, or of the copy of it that typer brings along
+            option = getattr(fault, "option_name", "--")
+            if not option.startswith("--"):
+                vars(fault)["message"] += f"; if {option}… is a term, write -- before it"
+            raise
+
     def _import(self, name: str) -> None:
         """Add a command, with its examples below its help."""
         commands = typer.Typer(rich_markup_mode=None)

@@ -17,7 +17,7 @@ from ..language.operations import OPERATIONS
 from ..language.sorts import M, S, Sort, V
 from ..language.terms import DISTANCES, Apply, Hole, Term, leaves, operators, subterms
 from .grammar import Grammar, Level
-from .rules import ARROWS, Rule, parse_rules, rule_depth
+from .rules import ARROWS, Rule, mentions, parse_rules, rule_depth
 
 NETWORK = "network"
 _CHOICE = " | "
@@ -170,7 +170,7 @@ def _check_exact(grammar: Grammar, rules: Iterable[Rule]) -> None:
                     "which has no exact value: define it without functions, for instance "
                     f"{leaf.name} = A + I"
                 )
-            if definition is None and leaf == DISTANCES:
+            if mentions(leaf if definition is None else definition, (DISTANCES.name,)):
                 raise GrammarError(
                     "D, the squared distances between nodes, is no word of A, so it tells no two "
                     "graphs apart: leave out the rules that name it"

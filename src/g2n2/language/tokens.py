@@ -124,7 +124,7 @@ def _token(
                 end = scope_end(text, end)
                 value = Hole(value.sort.within(scope_of(text[at:end])))
             return Token("name", text[at:end], at, value), end
-    word = re.match(r"\w+|.", text[at:], re.DOTALL)
+    word = re.match(r"[^\Wᵀ⁰¹²³⁴⁵⁶⁷⁸⁹]+|.", text[at:], re.DOTALL)
     assert word is not None
     listed = ", ".join(names)
     if word[0] == "^":
@@ -134,8 +134,13 @@ def _token(
             f"known here are {', '.join(sorted(functions))}; an operation of your own has to be "
             "registered first: g2n2.register(Operation(…)), or --plugin MODULE"
         )
+    elif word[0] in functions:
+        hint = f"what it is applied to stands in brackets: {word[0]}(…)"
     elif len(word[0]) > 1 and word[0].isalpha():
-        hint = f"functions are written with brackets: {', '.join(sorted(functions))}"
+        hint = (
+            f"the names here are {listed}, and functions are written with brackets: "
+            f"{', '.join(sorted(functions))}"
+        )
     else:
         hint = f"the names here are {listed}"
     raise ParseError(f"unknown {word[0][:20]!r}; {hint}", text, at, OPERAND)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, GrammarError
 from ..language.modular import Residues, reduced
-from ..language.terms import DISTANCES, Apply, Term, leaves, subterms
+from ..language.terms import DISTANCES, Apply, Term, leaves, substitute, subterms
 
 EXACT_FUNCTIONS = frozenset(("inv", "sqrt", "relu", "abs"))
 FIELD_BITS = 26
@@ -60,9 +60,9 @@ def check_supports(
     marks: Iterable[str] = (),
 ) -> None:
     """Refuse a matrix that has no value."""
-    defined = {"A", "1", "I", "J", *supports, *given, *marks}
+    defined = {"A", "1", "I", "J", *given, *marks}
     for body in bodies:
-        for leaf in leaves(body):
+        for leaf in leaves(substitute(body, dict(supports))):
             if leaf == DISTANCES and leaf.name not in defined:
                 raise GrammarError(
                     "D, the squared distances between nodes, is no word of A: give its values "
