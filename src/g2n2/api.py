@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -433,7 +433,7 @@ def _graph_set(model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None
     from .data.graph_set import GraphSet
     from .data.readers import Options
     from .data.readers.objects import read_matrices
-    from .data.reading import read_with
+    from .data.reading import graphs_in_memory, read_with
     from .training.setup import read_source
 
     if isinstance(graphs, GraphSet):
@@ -443,11 +443,7 @@ def _graph_set(model: GrammarGNN, graphs: Any, options: Mapping[str, Any] | None
     inputs = model.plan.inputs
     if inputs.node_features or inputs.edge_features or options:
         return read_with(graphs, {"target": (), **(options or {})})
-    # A networkx graph and a matrix would be taken apart into nodes and rows.
-    one = hasattr(graphs, "adj") or len(getattr(graphs, "shape", ())) == 2
-    if not one and not isinstance(graphs, Iterable):
-        raise DataError(f"got {type(graphs).__name__}; expected a path or a list of graphs")
-    return read_matrices([graphs] if one else list(graphs), Options())
+    return read_matrices(graphs_in_memory(graphs), Options())
 
 
 def _fitting(model: GrammarGNN, graphs: GraphSet) -> GraphSet:

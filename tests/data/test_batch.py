@@ -183,13 +183,24 @@ LINE = torch.tensor([[0, 1], [1, 0]])
         ({"edge_index": LINE, "num_nodes": 4, "batch": torch.tensor([0, 1, 1, 1])}, ("mixed up", "two graphs")),
         ({"edge_index": LINE, "num_nodes": 4, "batch": torch.tensor([1, 1, 0, 0])}, ("mixed up", "sorted")),
         ({"edge_index": LINE, "num_nodes": 4, "batch": torch.tensor([0, 0, 2, 2])}, ("graph 1", "no nodes")),
+        ({"edge_index": LINE, "num_nodes": 2, "batch": torch.tensor([0, 10**12])}, ("graph 1000000000000", "2 nodes")),
+        ({"edge_index": LINE, "num_nodes": 2, "batch": [0, 0]}, ("batch is a list, expected a tensor",)),
+        ({"edge_index": LINE, "num_nodes": 2, "x": [[1, 2], [3]]}, ("x is a list, expected a tensor",)),
+        ({"edge_index": LINE.numpy(), "num_nodes": 2}, ("edge_index is a ndarray, expected a tensor",)),
+        ({"edge_index": LINE, "num_nodes": 2, "pos": torch.ones(3, 3)}, ("pos has shape [3, 3], expected [2, features] for 2 nodes",)),
+        ({"edge_index": LINE, "num_nodes": 2, "pos": torch.full((2, 3), torch.nan)}, ("what is made of the positions", "NaN")),
     ],
 )  # fmt: skip
 def test_bad_pyg_data(fields: dict[str, Any], words: tuple[str, ...]) -> None:
     with pytest.raises(DataError) as caught:
-        GraphBatch.from_pyg(Data(**fields))
+        GraphBatch.from_pyg(Data(**fields), squared=True)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_sparse_features_are_read() -> None:
+    data = Data(edge_index=LINE, x=torch.eye(2).to_sparse())
+    assert GraphBatch.from_pyg(data).nodes.tolist() == [[[1, 0], [0, 1]]]
 
 
 def test_huge_numbers_are_no_infinity() -> None:
@@ -211,6 +222,9 @@ def test_huge_numbers_are_no_infinity() -> None:
         (([[[np.inf]]],), ("finite",)),
         (([np.ones((2, 3))],), ("square",)),
         (([3],), ("expected",)),
+        ((None,), ("empty",)),
+        (("C~",), ("graphs: got str, expected a list with one entry per graph",)),
+        ((["Bw"], 5), ("nodes: got int, expected a list",)),
     ],
 )
 def test_bad_graphs(arguments: tuple[Any, ...], words: tuple[str, ...]) -> None:

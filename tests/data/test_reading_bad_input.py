@@ -254,5 +254,14 @@ def test_something_that_is_no_source() -> None:
         read_graphs(io.StringIO("smiles\nCC\n"))
     with pytest.raises(DataError, match="got dict; expected a list of graphs: its values"):
         read_graphs({"a": "C~"})
-    with pytest.raises(DataError, match=r"got one ndarray of two axes; expected .*: \[matrix\]"):
-        read_graphs(np.ones((3, 3)))
+    table = SimpleNamespace(shape=(2, 2), to_csv=print)  # as a DataFrame
+    with pytest.raises(DataError, match="got SimpleNamespace; write it with to_csv"):
+        read_graphs(table)
+
+
+def test_one_matrix_is_one_graph() -> None:
+    assert read_graphs(np.ones((3, 3)) - np.eye(3)).adjacency(0).tolist() == [
+        [0, 1, 1],
+        [1, 0, 1],
+        [1, 1, 0],
+    ]

@@ -176,6 +176,15 @@ def test_read_graph_refuses(text: str, message: str) -> None:
         read_graph(text)
 
 
+def test_a_graph_too_large_for_a_matrix_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("".join(f"{i} {i + 1}\n" for i in range(40_000)))
+    with pytest.raises(DataError, match=r"long\.txt has 40,001 nodes; .* up to 32,768"):
+        read_graph(path)
+    with pytest.raises(DataError, match="the networkx graph has 40,000 nodes"):
+        adjacency(nx.path_graph(40_000))
+
+
 def test_read_graph_refuses_a_folder_and_a_file_of_many(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is a folder"):
         read_graph(tmp_path)
@@ -285,7 +294,8 @@ def test_text_that_is_graph6_and_smiles_is_graph6_and_says_so() -> None:
         ("smiles:", ["is not a SMILES: it is empty"]),
         ("graph6:CCO", ["'CCO' is not graph6"]),
         ("sparse6:Bw", ["'Bw' is not sparse6"]),
-        (":", ["is not sparse6"]),
+        (":", ["is not sparse6: it ends too early"]),
+        (":~~~~~~~~", ["has 68,719,476,735 nodes; a graph is made a matrix up to 32,768"]),
         ("&", ["'&' is not digraph6"]),
         ("&D", ["declares 5 nodes and has 0 characters of edges, expected 5"]),
         ("&A\x7f", ["is not digraph6"]),

@@ -113,7 +113,11 @@ class GraphBatch(Described):
             edges: `[n, n, E]` features of each graph's pairs.
             dtype: None for PyTorch's default.
         """
-        if not len(graphs):
+        for what, values in (("graphs", graphs), ("nodes", nodes), ("edges", edges)):
+            if isinstance(values, str) or not (values is None or hasattr(values, "__len__")):
+                name = type(values).__name__
+                raise DataError(f"{what}: got {name}, expected a list with one entry per graph")
+        if graphs is None or not len(graphs):
             raise DataError("the batch is empty: give at least one graph")
         kind = dtype or torch.get_default_dtype()
         matrices = [torch.tensor(adjacency(graph)) for graph in graphs]
@@ -157,8 +161,9 @@ class GraphBatch(Described):
             weights=edge_weights(data, edge_index.shape[1]),
             sparse=columns_only and int(sizes.max()) >= LARGE,
         )
-        if squared and getattr(data, "pos", None) is not None:
-            batch = batch.with_distances(data.pos, (), squared)
+        positions = columns(data, "pos", count) if squared else None
+        if positions is not None:
+            batch = batch.with_distances(positions, (), squared)
         return replace(batch, targets=getattr(data, "y", None)).checked()
 
     @classmethod
@@ -259,8 +264,9 @@ class GraphBatch(Described):
             ("the adjacency matrix", self.adjacency),
             ("the node features", self.nodes),
             ("the edge features", self.edges),
+            ("what is made of the positions", self.designed),
         ):
-            if bool(values.sum().isfinite()):
+            if values is None or bool(values.sum().isfinite()):
                 continue  # a finite sum has finite terms
             if values.is_sparse:
                 places = values._indices().T[~torch.isfinite(values._values())]

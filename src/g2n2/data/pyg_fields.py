@@ -52,8 +52,7 @@ def pyg_data(
                 "GraphBatch or PyG data alone"
             )
         for name, value in given.items():
-            if not isinstance(value, Tensor):
-                raise DataError(f"{name} is a {type(value).__name__}, expected a tensor")
+            _require_tensor(value, name)
         return replace(tensors, x=x)
     if not hasattr(x, "edge_index"):
         raise DataError(
@@ -63,6 +62,11 @@ def pyg_data(
     if given:
         raise DataError(f"{type(x).__name__} holds all there is; leave out {', '.join(given)}")
     return x
+
+
+def _require_tensor(value: Any, name: str) -> None:
+    if not (value is None or isinstance(value, Tensor)):
+        raise DataError(f"{name} is a {type(value).__name__}, expected a tensor")
 
 
 def pyg_shape(data: Any) -> tuple[int, int]:
@@ -80,6 +84,8 @@ def nodes_and_edges(data: Any) -> tuple[int, Tensor]:
     count = int(getattr(data, "num_nodes", 0) or 0)
     if not count:
         raise DataError("the PyG data has no nodes; set num_nodes or x")
+    for name in ("x", "edge_index", "edge_attr", "edge_weight", "pos", "batch"):
+        _require_tensor(getattr(data, name, None), name)
     fields = [getattr(data, name, None) for name in ("x", "pos", "batch")]
     device = next((value.device for value in fields if value is not None), None)
     edge_index: Tensor = pyg_edges(data, torch.zeros(2, 0, dtype=torch.long, device=device))
@@ -108,12 +114,16 @@ def _owner(data: Any, count: int) -> Tensor | None:
     owner: Tensor | None = getattr(data, "batch", None)
     if owner is None:
         return None
+    _require_tensor(owner, "batch")
     if owner.dim() != 1 or len(owner) != count:
         raise DataError(f"batch has shape {list(owner.shape)}, expected the graph of {count} nodes")
     if owner.dtype not in WHOLE:
         raise DataError(f"batch holds {owner.dtype}, expected whole numbers (torch.long)")
-    if len(owner) and int(owner.min()) < 0:
-        raise DataError(f"batch names graph {int(owner.min())}; graphs are counted from 0")
+    low, high = map(int, owner.aminmax()) if len(owner) else (0, 0)
+    if low < 0:
+        raise DataError(f"batch names graph {low}; graphs are counted from 0")
+    if high > len(owner):
+        raise DataError(f"batch names graph {high}, and there are {len(owner)} nodes; count from 0")
     return owner.long()
 
 
@@ -122,8 +132,9 @@ def columns(data: Any, name: str, rows: int) -> Tensor | None:
     values: Tensor | None = getattr(data, name, None)
     if values is None:
         return None
+    values = values if values.layout == torch.strided else values.to_dense()
     if values.dim() not in (1, 2) or len(values) != rows:
-        what = "nodes" if name == "x" else "columns of edge_index"
+        what = "nodes" if name in ("x", "pos") else "columns of edge_index"
         raise DataError(
             f"{name} has shape {list(values.shape)}, expected [{rows}, features] for {rows} {what}"
         )

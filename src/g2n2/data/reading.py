@@ -229,17 +229,23 @@ def _read_tu(path: Path, options: Options) -> GraphSet:
     return replace(graphs, name=options.name or graphs.name)
 
 
+def graphs_in_memory(source: Any) -> list[Any]:
+    """The graphs of a list, or one graph as a list of it."""
+    kind = type(source).__name__
+    if is_networkx(source) or is_pyg(source) or len(getattr(source, "shape", ())) == 2:
+        if hasattr(source, "to_csv"):
+            raise DataError(f"got {kind}; write it with to_csv, and give the path of that file")
+        return [source]
+    if not isinstance(source, Iterable):
+        raise DataError(f"got {kind}; expected a path or a list of graphs")
+    if isinstance(source, Mapping):
+        raise DataError(f"got {kind}; expected a list of graphs: its values")
+    return list(source)
+
+
 def _read_list(source: Iterable[Any], options: Options) -> GraphSet:
     _refuse_unused(options, "a list of graphs")
-    single = is_networkx(source) or is_pyg(source)
-    kind, dims = type(source).__name__, len(getattr(source, "shape", ()))
-    if not (single or isinstance(source, Iterable)):
-        raise DataError(f"got {kind}; expected a path or a list of graphs")
-    if isinstance(source, Mapping) or hasattr(source, "to_csv"):
-        raise DataError(f"got {kind}; expected a list of graphs: its values, or the path of a CSV")
-    if dims == 2:
-        raise DataError(f"got one {kind} of two axes; expected a list of graphs: [matrix]")
-    items: list[Any] = [source] if single else list(source)
+    items = graphs_in_memory(source)
     if all(is_networkx(item) for item in items):
         return read_networkx(items, options)
     if all(is_pyg(item) for item in items):

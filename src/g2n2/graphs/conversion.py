@@ -24,6 +24,7 @@ from .text import (
     parse_graph6,
     parse_graph_text,
     read_only,
+    require_matrix,
 )
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def _of_networkx(nx: Any, graph: Any) -> Adjacency:
     if graph.number_of_nodes() == 0:
         raise _no_nodes("the networkx graph")
     refuse_multigraph(graph, "the networkx graph")
+    require_matrix(graph.number_of_nodes(), "the networkx graph")
     try:
         matrix = nx.to_numpy_array(graph, weight="weight", dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -142,6 +144,7 @@ def _of_pyg(data: Any) -> Adjacency:
     nodes = int(data.num_nodes or 0)
     if not nodes:
         raise _no_nodes("the PyG data")
+    require_matrix(nodes, "the PyG data")
     refuse_batch(data, "the PyG data")
     ends = np.asarray(to_numpy(pyg_edges(data, np.zeros((2, 0), dtype=np.int64))))
     check_edge_index(ends, nodes, "the PyG data")

@@ -80,9 +80,7 @@ def _decode(text: str, form: str, where: str) -> tuple[int, NDArray[np.uint8]]:
         reason = f"character {odd!r} at position {at}, expected one of '?' to '~' (codes 63 to 126)"
     else:
         values = np.frombuffer(body.encode("ascii"), dtype=np.uint8) - 63
-        # The first 1, 4 or 8 characters hold the number of nodes.
-        first, stop = (0, 1) if values[0] < 63 else (2, 8) if body[:2] == "~~" else (1, 4)
-        nodes = sum(int(v) << 6 * k for k, v in enumerate(values[first:stop][::-1]))
+        nodes, first, stop = _node_count(values)
         bit_count = nodes * nodes if form == "digraph6" else nodes * (nodes - 1) // 2
         got, expected = len(values) - stop, math.ceil(bit_count / 6)
         if got < 0:
@@ -104,6 +102,14 @@ def _decode(text: str, form: str, where: str) -> tuple[int, NDArray[np.uint8]]:
     raise DataError(f"{where}{quoted(text)} is not {form}: {reason}{_COPIED}")
 
 
+def _node_count(values: NDArray[np.uint8]) -> tuple[int, int, int]:
+    """The number of nodes that graph6 and its relatives begin with, and where it stands."""
+    # It takes 1 character, or 3 after one `~`, or 6 after two.
+    first, stop = (0, 1) if values[0] < 63 else (2, 8) if 63 in values[1:2] else (1, 4)
+    nodes = sum(int(v) << 6 * k for k, v in enumerate(values[first:stop][::-1]))
+    return nodes, first, stop
+
+
 def encode_graph6(matrix: NDArray[np.float64]) -> str:
     """Encode a simple graph as one graph6 line, without header or newline."""
     import networkx as nx
@@ -117,9 +123,15 @@ def parse_sparse6(text: str) -> NDArray[np.float64]:
     import networkx as nx
 
     try:
-        graph = nx.from_sparse6_bytes(text.encode("ascii"))
+        content = text.encode("ascii")
+        nodes = _node_count(np.frombuffer(content[1:9], dtype=np.uint8) - 63)[0]
+        require_matrix(nodes, f"the sparse6 string {quoted(text)}")
+        graph = nx.from_sparse6_bytes(content)
+    except DataError:
+        raise
     except (nx.NetworkXException, ValueError, IndexError, StopIteration) as fault:
-        reason = str(fault) or "it ends too early"
+        ended = isinstance(fault, IndexError | StopIteration)
+        reason = "it ends too early" if ended else str(fault)
         raise DataError(f"{quoted(text)} is not sparse6: {reason}{_COPIED}") from fault
     if not len(graph):
         raise DataError(f"the sparse6 string {quoted(text)} has no nodes: expected at least one")
@@ -237,6 +249,18 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
+LARGEST_MATRIX = 2**15
+"""Nodes; a matrix of more takes over 8 GiB."""
+
+
+def require_matrix(nodes: int, what: str) -> None:
+    """Refuse a graph whose matrix would be too large, before it is made."""
+    if nodes > LARGEST_MATRIX:
+        raise DataError(
+            f"{what} has {nodes:,} nodes; a graph is made a matrix up to {LARGEST_MATRIX:,}"
+        )
+
+
 def read_only(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Freeze a matrix in place: a graph is a value."""
     matrix.flags.writeable = False
@@ -280,6 +304,7 @@ def parse_edge_list(text: str, source: str, directed: bool) -> NDArray[np.float6
     if are_numbers(names):
         names.sort(key=int)
     row = {name: index for index, name in enumerate(names)}
+    require_matrix(len(names), source)
     matrix = np.zeros((len(names), len(names)))
     for (u, v), weight in weights.items():
         matrix[row[u], row[v]] = weight
