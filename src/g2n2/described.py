@@ -70,3 +70,21 @@ def shape(values: Any) -> str:
 def span(least: int, most: int) -> str:
     """`3…29`, or one number where both are the same."""
     return f"{least:,}" if least == most else f"{least:,}…{most:,}"
+
+
+def flops_text(number: float) -> str:
+    """Operations with a unit: `1.23 GFLOPs`."""
+    return _scaled(number, 1000, ("", "K", "M", "G", "T", "P")) + "FLOPs"
+
+
+def bytes_text(number: float) -> str:
+    """Bytes with a unit: `1.23 GiB`."""
+    return _scaled(number, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi")) + "B"
+
+
+def _scaled(number: float, base: int, units: tuple[str, ...]) -> str:
+    value, unit = float(number), 0
+    while value >= base - 0.5 and unit < len(units) - 1:
+        value, unit = value / base, unit + 1
+    digits = 0 if unit == 0 or value >= 99.5 else 1 if value >= 9.95 else 2
+    return f"{value:.{digits}f} {units[unit]}"

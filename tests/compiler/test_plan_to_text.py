@@ -9,13 +9,12 @@ from g2n2.compiler.costs import Cost, NetworkCost
 from g2n2.compiler.grammar_to_plan import plan_network, unsupported
 from g2n2.compiler.plan_to_text import (
     HEADERS,
-    bytes_text,
-    flops_text,
     plan_as_json,
     plan_rows,
     plan_table,
     plan_text,
 )
+from g2n2.described import bytes_text, flops_text
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.nn import GrammarGNN
 

@@ -33,7 +33,7 @@ def test_counts_and_sentences() -> None:
     for sentence in (
         # 0-1, 1-2 and the loop; 0-1
         "Graphs have 2 to 4 nodes; 3.0 nodes and 2.0 edges on average.",
-        "A batch of 4 takes about 8 KiB of memory at 4 nodes.",  # 4 · 1 · 16 · 8 · 8 · 2 bytes
+        "A batch of 4 takes about 8.00 KiB of memory at 4 nodes.",  # 4 · 1 · 16 · 8 · 8 · 2 bytes
         "two holds 2 graphs: 1 train, 1 in no part.",
         "edges are directed",
         "1 of 2 target values are missing (1 of y) and masked in the loss.",
@@ -85,7 +85,7 @@ def test_mean_and_deviation_leave_out_missing_values() -> None:
 def test_memory_is_what_the_given_function_says() -> None:
     graphs = read_graphs([nx.path_graph(3), nx.path_graph(5)])
     text = "\n".join(summarise(graphs, {}, 8, lambda batch, nodes: 100 * batch + 10 * nodes))
-    assert "A batch of 8 takes about 250 bytes of memory at 5 nodes." in text
+    assert "A batch of 8 takes about 250 B of memory at 5 nodes." in text
 
 
 def test_duplicate_molecules_across_the_split(tmp_path: Path) -> None:

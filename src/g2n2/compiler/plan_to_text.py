@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ..described import aligned, counted
+from ..described import aligned, bytes_text, counted, flops_text
 from ..grammars.network_rules import Mixing
 from ..grammars.rules import Rule, spans
 from ..language.sorts import M, S, Sort, V
@@ -133,16 +133,6 @@ def plan_as_json(plan: NetworkPlan, batch: int = 1, nodes: int = 29) -> dict[str
     }
 
 
-def flops_text(number: int) -> str:
-    """Operations with a unit: `1.23 GFLOPs`."""
-    return _scaled(number, 1000, ("", "K", "M", "G", "T", "P")) + "FLOPs"
-
-
-def bytes_text(number: int) -> str:
-    """Bytes with a unit: `1.23 GiB`."""
-    return _scaled(number, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi")) + "B"
-
-
 def _with_equal_layers_joined(parts: list[list[Row]]) -> list[tuple[str, list[Row]]]:
     """Each part's label and lines; a run of equal layers is one part, `layers 2–3, each`."""
     labelled = []
@@ -155,14 +145,6 @@ def _with_equal_layers_joined(parts: list[list[Row]]) -> list[tuple[str, list[Ro
             label = f"{label.replace('layer', 'layers')}–{end}, each"
         labelled.append((label, first))
     return labelled
-
-
-def _scaled(number: int, base: int, units: tuple[str, ...]) -> str:
-    value, unit = float(number), 0
-    while value >= base - 0.5 and unit < len(units) - 1:
-        value, unit = value / base, unit + 1
-    digits = 0 if unit == 0 or value >= 99.5 else 1 if value >= 9.95 else 2
-    return f"{value:.{digits}f} {units[unit]}"
 
 
 def _cost_cells(cost: Cost) -> tuple[str, str, str]:

@@ -28,7 +28,10 @@ def epoch_batches(sizes: Ints, batch: int, seed: int, epoch: int, window: int = 
     for part in windows:
         ranked = part[np.argsort(sizes[part], kind="stable")]
         batches += [ranked[start : start + batch] for start in range(0, len(ranked), batch)]
-    batches = _merge_small(batches, batch)
+    # The remainders of the windows are joined, so that at most one batch is not full.
+    rest = np.concatenate([*(b for b in batches if len(b) < batch), order[:0]])
+    batches = [b for b in batches if len(b) == batch]
+    batches += [rest[start : start + batch] for start in range(0, len(rest), batch)]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
@@ -60,13 +63,3 @@ def row_batches(sizes: Ints, batch: int, pairs: int, copies: Ints | None = None)
             start, filled = end, 0
         filled += rows
     return [*batches, np.arange(start, len(sizes))] if start < len(sizes) else batches
-
-
-def _merge_small(batches: list[Ints], batch: int) -> list[Ints]:
-    """Join the windows' remainders, so that at most one batch of an epoch is not full."""
-    full = [b for b in batches if len(b) == batch]
-    rest = [b for b in batches if len(b) < batch]
-    if len(rest) < 2:
-        return full + rest
-    joined = np.concatenate(rest)
-    return full + [joined[start : start + batch] for start in range(0, len(joined), batch)]

@@ -100,24 +100,19 @@ def _capacity(needs: Ints) -> Capacity:
 
 def _least_room(ranked: Ints, ends: Ints, count: int) -> list[int]:
     """Which ends of ascending needs to take as capacities, so that their sum over all is least."""
-    starts = np.concatenate([[0], ends[:-1]])
-    costs = np.full((count + 1, len(ends) + 1), np.inf)
-    before = np.zeros((count + 1, len(ends) + 1), dtype=int)
-    costs[:, 0] = 0.0
-    edges = np.concatenate([starts, ends[-1:]])
-    for number in range(1, count + 1):
-        for last in range(1, len(ends) + 1):
-            total = costs[number - 1, :last] + (
-                (ends[last - 1] - edges[:last]) * ranked[ends[last - 1] - 1]
-            )
-            before[number, last] = int(total.argmin())
-            costs[number, last] = total[before[number, last]]
+    edges = np.concatenate([[0], ends])
+    room = (edges - edges[:, None]) * np.concatenate([[0], ranked[ends - 1]]).astype(float)
+    room[np.tril_indices(len(edges))] = np.inf
+    costs, before = np.where(edges == 0, 0.0, np.inf), []
+    for _ in range(count):
+        totals = costs[:, None] + room  # by the last end but one, and the last
+        before.append(totals.argmin(0))
+        costs = np.concatenate([[0.0], totals.min(0)[1:]])
     chosen, last = [], len(ends)
-    for number in range(count, 0, -1):
-        if last == 0:
-            break
-        chosen.append(int(ends[last - 1]))
-        last = before[number, last]
+    for places in reversed(before):
+        if last:
+            chosen.append(int(ends[last - 1]))
+            last = places[last]
     return chosen[::-1]
 
 

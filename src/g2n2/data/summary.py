@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ..described import counted, shown_number
+from ..described import bytes_text, counted, shown_number
 from ..graphs.symmetry import Hashes, mixed
 from .graph_set import GraphSet, Ints, Target
 from .splits import smiles_of
@@ -54,7 +54,7 @@ def summarise(
     )
     yield from _targets(graphs)
     train = parts.get("train", np.arange(len(graphs)))
-    memory = _bytes(bytes_of(min(batch_size, len(train)), most))
+    memory = bytes_text(bytes_of(min(batch_size, len(train)), most))
     yield f"A batch of {batch_size} takes about {memory} of memory at {most} nodes."
     yield _there(loops, "self-loop")
     if one_way:
@@ -192,11 +192,3 @@ def _there(count: int, singular: str, plural: str = "", more: str = "") -> str:
     if count == 1:
         return f"There is 1 {singular}{more}."
     return f"There are {f'{count:,}' if count else 'no'} {plural or f'{singular}s'}{more}."
-
-
-def _bytes(size: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.3g} TiB"

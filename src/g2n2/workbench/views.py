@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from html import escape
 
-from ..compiler.plan_to_text import bytes_text, flops_text
-from ..described import counted
+from ..described import bytes_text, counted, flops_text
 from ..grammars.grammar import Grammar, Rule
 from ..language.operations import FUNCTIONS, OPERATIONS
 from ..language.patterns import Pattern
