@@ -25,7 +25,7 @@ from g2n2.graphs import (
 PATH3 = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(n=st.integers(1, 70), p=st.floats(0, 1), seed=st.integers(0, 2**16))
 def test_graph6_agrees_with_networkx_both_ways(n: int, p: float, seed: int) -> None:
     graph = nx.gnp_random_graph(n, p, seed=seed)
@@ -236,7 +236,7 @@ def test_bad_edge_list_is_refused(tmp_path: Path, content: str, message: str) ->
 # --- other objects and other text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(n=st.integers(1, 40), p=st.floats(0, 1), seed=st.integers(0, 2**16))
 def test_sparse6_and_bytes_agree_with_networkx(n: int, p: float, seed: int) -> None:
     graph = nx.gnp_random_graph(n, p, seed=seed)

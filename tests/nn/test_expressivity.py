@@ -1,9 +1,7 @@
 """Networks with random weights tell apart what their architecture can, and nothing by rounding."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -14,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from g2n2.data.suites import load_suite
+from benchmark_files import real_suite
 from g2n2.errors import DataError
 from g2n2.graphs import Adjacency, adjacency
 from g2n2.graphs.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
@@ -23,6 +21,7 @@ from g2n2.nn.expressivity import build, compare_embeddings, embed, network_separ
 from g2n2.power.refinement import refine
 from g2n2.power.suites import Suite
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 HEXAGON_TRIANGLES = (
     adjacency(nx.cycle_graph(6)),
     adjacency(nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))),
@@ -93,28 +92,12 @@ class MatrixProducts(nn.Module):
         return self.out(torch.cat([trace, m.sum(dim=(-3, -2))], dim=-1))
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """These matrices are small: on a busy machine threads wait five times longer than they work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def one_network(function: Callable[[torch.Tensor], Any]) -> Callable[[int], Any]:
     return lambda _: function
 
 
 def outcomes(make_model: Callable[[int], Any], *pairs: Any, **options: Any) -> list[str]:
     return [verdict.outcome for verdict in network_separates(make_model, pairs, **options)]
-
-
-def brec() -> Suite:
-    folder = os.environ.get("G2N2_DATA", "")
-    if not folder or not Path(folder, "expressivity", "brec_v3_pairs.g6.gz").is_file():
-        pytest.skip(f"needs expressivity/brec_v3_pairs.g6.gz in the folder $G2N2_DATA: {folder!r}")
-    return load_suite("brec")
 
 
 def chosen(suite: Suite, indices: Any) -> list[tuple[Adjacency, Adjacency]]:
@@ -322,11 +305,11 @@ def test_graphs_of_two_sizes_in_one_call_need_one_length() -> None:
 
 
 def test_message_passing_separates_no_basic_pair_of_brec() -> None:
-    pairs = chosen(brec(), range(60))
+    pairs = chosen(real_suite("brec"), range(60))
     assert set(outcomes(lambda _: MessagePassing(), *pairs, style="batch")) == {"merged"}
 
 
 def test_matrix_products_separate_basic_pairs_of_brec() -> None:
-    pairs = chosen(brec(), range(0, 60, 5))
+    pairs = chosen(real_suite("brec"), range(0, 60, 5))
     options = {"style": "batch", "seeds": (0,), "relabelings": 4}
     assert set(outcomes(lambda _: MatrixProducts(), *pairs, **options)) == {"separated"}

@@ -1,6 +1,5 @@
 """BREC: its statistics against other code, its verdicts against theory, its cells."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import inf, isclose, sqrt
 from typing import Any
@@ -11,8 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from benchmark_files import real_file
-from g2n2.data.suites import load_suite
+from benchmark_files import real_suite
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency
 from g2n2.graphs.families import bicyclopentyl, cfi, decalin, rook_graph, shrikhande_graph
@@ -41,6 +39,7 @@ from g2n2_paper.brec_statistics import (
 from g2n2_paper.contenders import CONTENDERS, MARKED, Contender, Standardise, calibrate, exact_power
 from g2n2_paper.runner import Job, run_cells
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 CPU = torch.device("cpu")
 
 # The same irregular rest beside each graph: relabelings of a cycle alone give the same floats.
@@ -84,14 +83,6 @@ class Powers(nn.Module):
             square, node = (p * p * m).sum(dim=(-2, -1)), (v * v * v).sum(dim=(-2, -1))
             rows.append(square if self.products else node)
         return self.out(torch.stack(rows, dim=-1))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def pair_tests(make: Any, index: int, suite: Suite = SMALL, **options: Any) -> tuple[BrecTest, ...]:
@@ -399,8 +390,7 @@ def test_standardised_features_make_small_differences_large():
 
 
 def test_brec_itself() -> None:
-    real_file("expressivity", "brec_v3_pairs.g6.gz")
-    suite = load_suite("brec")
+    suite = real_suite("brec")
     for index in (0, 24, 54, 60, 100):
         strong, weak = (pair_tests(lambda _, p=p: Powers(p), index, suite) for p in (True, False))
         assert {test.verdict for test in strong} == {"separated"}

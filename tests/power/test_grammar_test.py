@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 
+from benchmark_files import real_suite
 from cases import GRAPHS
 from g2n2.data.suites import load_suite
 from g2n2.errors import DataError, GrammarError
@@ -458,10 +457,7 @@ def test_strongly_regular_graphs_and_cfi_pairs_stay_merged():
     ],
 )
 def test_brec(name, readout, functions, counts):
-    folder = os.environ.get("G2N2_DATA", "")
-    if not (Path(folder) / "expressivity" / "brec_v3_pairs.g6.gz").is_file():
-        pytest.skip(f"needs expressivity/brec_v3_pairs.g6.gz in the folder $G2N2_DATA: {folder!r}")
-    suite = load_suite("brec")
+    suite = real_suite("brec")
     found = grammar_test(
         find_grammar(name),
         suite.graphs,

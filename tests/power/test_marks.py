@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from benchmark_files import real_suite
 from g2n2.errors import DataError, GrammarError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar, Rule
@@ -216,12 +217,7 @@ def test_the_ladder_of_marks() -> None:
 
 @pytest.mark.slow
 def test_strongly_regular_graphs_of_25_nodes() -> None:
-    from g2n2.data.suites import load_suite
-
-    try:
-        suite = load_suite("sr25")
-    except DataError as fault:
-        pytest.skip(str(fault))
+    suite = real_suite("sr25")
     for name in ("r-G_L3Σ", "r-G_L1ΣΣ"):
         assert power_row(find_grammar(name), suite).separated == 105
 
@@ -230,12 +226,7 @@ def test_strongly_regular_graphs_of_25_nodes() -> None:
 @pytest.mark.parametrize("test", ["Σ2-FWL", "ΣΣ1-WL"])
 def test_brec(test: str) -> None:
     """Of all 400 the last two and the CFI pairs beyond 4-WL stay together; here every fifth."""
-    from g2n2.data.suites import load_suite
-
-    try:
-        whole = load_suite("brec")
-    except DataError as fault:
-        pytest.skip(str(fault))
+    whole = real_suite("brec")
     numbers = [*range(0, 398, 5), 398, 399]
     graphs = tuple(whole.graphs[i] for number in numbers for i in whole.pairs[number])
     pairs = tuple((2 * k, 2 * k + 1) for k in range(len(numbers)))

@@ -8,12 +8,11 @@ the whole; `-s` prints the counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import pytest
-import torch
 
 import network_trials
 from cases import UNMARKED
@@ -26,8 +25,9 @@ from g2n2.reduction.reduce import reduce
 from network_trials import AT_ONCE, Outcome, outcomes
 from random_grammars import random_grammar
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 CORE = ("matmul", "transpose", "one", "diag", "hadamard", "trace")
-RANDOM = 25
+RANDOM = 12
 MORE = 9
 """Networks after the first three, where those have not told apart all that the test does."""
 
@@ -40,14 +40,6 @@ SOME = (
     "M → A; S → Tr(MMM)",
     "V → (A⊙A)1 | 1; V_r → 1ᵀAA; S → V_rV_c",
 )
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @dataclass

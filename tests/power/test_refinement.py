@@ -1,11 +1,9 @@
 """Refinement against its naive twin, networkx, and the figures of the literature."""
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from benchmark_files import real_file, real_suite
 from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency, parse_graph6, read_graph6_file
@@ -60,14 +59,6 @@ HARD_PAIRS = [
         False,
     ),
 ]
-
-
-def expressivity_file(name: str) -> Path:
-    folder = os.environ.get("G2N2_DATA", "")
-    path = Path(folder, "expressivity", name)
-    if not folder or not path.is_file():
-        pytest.skip(f"needs expressivity/{name} in the folder $G2N2_DATA names, now {folder!r}")
-    return path
 
 
 def classes(values: Iterable[Hashable]) -> set[tuple[int, ...]]:
@@ -240,7 +231,7 @@ def test_known_pairs(first: Any, second: Any, expected: set[tuple[int, str]]) ->
 
 
 def test_sr25_stays_merged_by_2fwl_and_falls_to_3fwl() -> None:
-    graphs = read_graph6_file(expressivity_file("sr251256.g6"))
+    graphs = read_graph6_file(real_file("expressivity", "sr251256.g6"))
     assert len(refine(graphs, 2, "fwl").merged_pairs()) == 105
     assert refine(graphs[:3], 3, "fwl").merged_pairs() == []
 
@@ -252,8 +243,7 @@ def test_csl_falls_to_2fwl_and_not_to_1wl() -> None:
 
 
 def test_exp_is_merged_by_1wl_and_separated_by_2fwl() -> None:
-    expressivity_file("exp_graphsat.npz")
-    suite = load_suite("exp")
+    suite = real_suite("exp")
     assert suite.node_labels is not None
     for i, j in suite.pairs[::5]:
         pair, labels = suite.graphs[i : j + 1], suite.node_labels[i : j + 1]

@@ -118,7 +118,6 @@ def rank_by_fractions(rows: np.ndarray, prime: int) -> list[int]:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 12), st.integers(1, 9))
-@settings(deadline=None)
 def test_row_space_agrees_with_elimination_by_hand(
     seed: int, rank: int, count: int, columns: int
 ) -> None:
@@ -225,7 +224,7 @@ def test_engines_agree_on_hard_pairs(name: str, readout: str | None, pair: str) 
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["r-G_L3", "G_L1", "{·,ᵀ,1,Tr}", "PPGN"]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_engines_agree_on_regular_graphs(seed: int, name: str) -> None:
     graphs = [adjacency(nx.random_regular_graph(3, 10, seed=2 * seed + i)) for i in range(2)]
     layered = LayeredGrammar.of(find_grammar(name), "network")

@@ -64,7 +64,7 @@ def fitted(errors, kind="regression", values=None, labels=None) -> Calibration:
 LEVELS = [0.1, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(-1e6, 1e6), max_size=45),
     st.sampled_from(LEVELS),
@@ -121,7 +121,7 @@ def test_few_rows_that_are_all_right_do_not_make_the_network_certain():
     assert fit_temperature(logits[:9], np.ones(9, dtype=np.int64)) == 1.0
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 10**6), st.floats(0.05, 20.0), st.sampled_from(["binary", "multiclass"]))
 def test_the_most_probable_class_stays(seed, temperature, kind):
     random = np.random.default_rng(seed)
