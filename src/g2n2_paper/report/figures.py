@@ -154,17 +154,16 @@ def draw_q1(results: Results, figure: Any) -> None:
         ("network", BLUE, 0.18, "network read-out"),
         ("own", SKY, -0.18, "the grammar's own read-out"),
     ):
-        for name, height in heights.items():
-            cell = f"exact/{name}/{readout}"
-            few, most, proved = (
-                results.need("q1", cell, metric).mean
-                for metric in ("pairs separated, 3 layers", "pairs separated", "proved")
-            )
-            power.barh(height + lift, most, 0.32, color=colour, alpha=0.35)
-            power.barh(height + lift, few, 0.32, color=colour, label=label)
-            text = f"{most:.0f}" if proved else f"≥ {most:.0f}"
-            power.text(most + 4, height + lift, text, va="center", fontsize=8)
-            label = ""
+        few, most, proved = (
+            [results.need("q1", f"exact/{name}/{readout}", metric).mean for name in heights]
+            for metric in ("pairs separated, 3 layers", "pairs separated", "proved")
+        )
+        rows = [height + lift for height in heights.values()]
+        power.barh(rows, most, 0.32, color=colour, alpha=0.35)
+        power.barh(rows, few, 0.32, color=colour, label=label)
+        for row, count, exact in zip(rows, most, proved, strict=True):
+            text = f"{count:.0f}" if exact else f"≥ {count:.0f}"
+            power.text(count + 4, row, text, va="center", fontsize=8)
     power.set_yticks(list(heights.values()), list(GRAMMARS.values()))
     power.set(title="Exact power (dark: 3 layers, pale: any)", xlabel="pairs of BREC told apart")
     power.set(xlim=(0, 310), ylim=(0.4, len(GRAMMARS) + 1.5))
@@ -263,30 +262,26 @@ def draw_power(results: Results, figure: Any) -> None:
     """Pairs of BREC: after training, by words, and at most."""
     axes = figure.subplots()
     contenders = {"G2N2Σ-5": MARKED["G2N2Σ-5"], **CONTENDERS}
-    labels = [
-        "exact bound: Σ2-FWL, 3-WL, or 1-WL for GIN",
-        "exact, by the grammar's words",
-        "trained, released test",
-        "trained, clear of noise",
-    ]
     heights = range(len(contenders), 0, -1)
-    for height, name in zip(heights, contenders, strict=True):
-        values = [
-            results.value("power", f"brec/{name}", metric)
+    bound, words, trained, clear = (
+        [value.mean if value else 0.0 for value in values]
+        for values in (
+            [results.value("power", f"brec/{name}", metric) for name in contenders]
             for metric in (BOUND, SEPARATED, TRAINED, CLEAR)
-        ]
-        bound, words, trained, clear = (value.mean if value else 0.0 for value in values)
-        axes.barh(height, bound, 0.62, color="none", edgecolor=INK, label=labels[0])
-        if words:
-            axes.barh(height, words, 0.62, color=BLUE, alpha=0.3, label=labels[1])
-            labels[1] = ""
-        axes.barh(height, trained, 0.3, color=BLUE, label=labels[2])
-        axes.plot(clear, height, "D", color=ORANGE, markersize=5, label=labels[3])
-        text = f"{trained:.0f}"
+        )
+    )
+    label = "exact bound: Σ2-FWL, 3-WL, or 1-WL for GIN"
+    axes.barh(heights, bound, 0.62, color="none", edgecolor=INK, label=label)
+    label = "exact, by the grammar's words"
+    axes.barh(heights, words, 0.62, color=BLUE, alpha=0.3, label=label)
+    axes.barh(heights, trained, 0.3, color=BLUE, label="trained, released test")
+    style = {"color": ORANGE, "markersize": 5, "label": "trained, clear of noise"}
+    axes.plot(clear, heights, "D", **style)
+    for name, height, most, count in zip(contenders, heights, bound, trained, strict=True):
+        text = f"{count:.0f}"
         if lacking := 400 - results.of("power", f"brec/{name}")[0].done:
             text += f" ({lacking} not run)"
-        axes.text(max(bound, trained) + 3, height, text, va="center", fontsize=8.5)
-        labels = ["", labels[1], "", ""]
+        axes.text(max(most, count) + 3, height, text, va="center", fontsize=8.5)
     ppgn = cited("brec").rows["PPGN"]["total (400)"].number
     axes.axvline(ppgn, color=SOFT, linestyle=(0, (4, 3)), label=f"PPGN, published: {ppgn:.0f}")
     axes.set_yticks(heights, map(entries.power_label, contenders.values()))
