@@ -15,6 +15,7 @@ from g2n2.data.batch import GraphBatch
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.reading import read_graphs
 from g2n2.data.suites import load_suite
+from g2n2.described import signed
 from g2n2.power.grammar_test import grammar_test
 from g2n2.power.refinement import refine
 from g2n2.spectral.response import response, spectrum
@@ -67,3 +68,17 @@ def test_a_container_is_one_short_line_and_a_small_table(name: str) -> None:
     assert html.startswith("<table>")
     assert html.endswith("</table>")
     assert len(html) < 4000
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.4, 2, "+0.40"),
+        (-0.57, 3, "-0.570"),
+        (0.099, 2, "+0.099"),
+        (207.0, 3, "+207"),
+        (1, 1, "+1"),
+    ],
+)
+def test_contributions_keep_their_zeros(value, digits, text):
+    assert signed(value, digits) == text

@@ -62,6 +62,11 @@ def shown_number(text: str) -> str:
     return digits if digits == text or not digits.strip("0.") else f"\N{MINUS SIGN}{digits}"
 
 
+def signed(value: float, digits: int) -> str:
+    """A contribution, `+0.40` with two digits: all of them, and a sign."""
+    return f"{value:+#.{digits}g}".removesuffix(".")
+
+
 def shape(values: Any) -> str:
     """The shape of an array or a tensor, `none` where there is no such thing."""
     return "none" if values is None else str(list(values.shape))

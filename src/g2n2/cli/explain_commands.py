@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..atomic_files import check_output, replace_file
-from ..described import counted, shown_number
+from ..described import counted, shown_number, signed
 from ..errors import DataError
 from . import show
 from .options import OptionList, parsed_options
@@ -213,4 +213,4 @@ def table(explained: list[ExplainedGraph]) -> str:
 
 
 def _text(value: float, sign: bool = False) -> str:
-    return shown_number(f"{value:+.3g}" if sign else f"{value:.5g}")
+    return shown_number(signed(value, 3) if sign else f"{value:.5g}")

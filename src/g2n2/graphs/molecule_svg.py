@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..described import signed
+
 Values = NDArray[np.float64]
 Colour: TypeAlias = tuple[float, float, float]
 
@@ -61,7 +63,7 @@ def draw_molecules(coloured: Sequence[ColouredMolecule], caption: str) -> str:
         molecule = _prepared(one.molecule)
         if len(one.atoms) <= MOST_NUMBERS:
             for atom, number in zip(molecule.GetAtoms(), one.atoms.tolist(), strict=False):
-                atom.SetProp("atomNote", f"{number:+.2g}")  # RDKit's font has no minus sign
+                atom.SetProp("atomNote", signed(number, 2))  # RDKit's font has no minus sign
         molecules.append(molecule)
         atom_colours.append({i: _colour(x / top) for i, x in enumerate(one.atoms.tolist())})
         bond_colours.append(
