@@ -15,7 +15,7 @@ PRELOADED = [
     "g2n2.cli",
     "g2n2.training.session",
     "g2n2.training.display",
-    "lightning.fabric",
+    "torch._dynamo",
     "torch.utils.tensorboard",
     "run_page",
     "run_processes",

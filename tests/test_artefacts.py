@@ -53,7 +53,6 @@ def test_a_run_folder_predicts_what_it_did(run, graphs, exact, close, tmp_path):
 
 @pytest.mark.parametrize(("run", "last"), [("stopped", 60), ("stopped-pairs", 150)])
 def test_a_stopped_run_goes_on_to_its_end(run, last, tmp_path):
-    pytest.importorskip("lightning.fabric", reason="training needs lightning")
     folder = shutil.copytree(WRITTEN / run, tmp_path / run)
     run_command("train", "--resume", folder, "--minutes", 600)
     with (folder / "metrics.csv").open(newline="") as file:

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 from g2n2 import cli
 from small_runs import no_pictures
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
 pytest.importorskip("rdkit", reason="the molecules are made with RDKit")
 
 PARTS = ("C", "CC", "c1ccccc1", "C1CCCCC1", "C(=O)O", "N", "O", "C#N", "C(=O)N", "CCO", "S")

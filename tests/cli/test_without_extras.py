@@ -12,8 +12,6 @@ import pytest
 from g2n2.training.session import train_config
 from small_runs import SMALL, small_config
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
-
 SCRIPT = """
 import json, sys
 from g2n2.cli import main

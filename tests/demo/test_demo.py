@@ -19,7 +19,6 @@ from g2n2.demo.page import inline, page
 from g2n2.demo.run import claim_folder
 from g2n2.errors import DataError
 
-pytest.importorskip("lightning", reason="training needs the extra train")
 pytest.importorskip("torch_geometric", reason="GIN needs the extra pyg")
 pytest.importorskip("matplotlib", reason="figures need the extra plot")
 

@@ -10,8 +10,6 @@ from g2n2_paper.runner import Job
 from g2n2_paper.runs import training_cell
 from small_runs import small_config, small_graphs
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
-
 
 def test_a_cell_records_its_run_and_the_error_of_the_training_mean(tmp_path):
     job = Job(tmp_path, device="cpu")

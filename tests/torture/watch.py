@@ -32,7 +32,7 @@ MEMORY = 2 * 10**9
 """Bytes a process may hold while it reads one input, the libraries included."""
 BATCH = 50
 PRELOADED = [
-    *("g2n2.cli", "g2n2.training.session", "g2n2.training.display", "lightning.fabric", "optuna"),
+    *("g2n2.cli", "g2n2.training.session", "g2n2.training.display", "torch._dynamo", "optuna"),
     *("torch.utils.tensorboard", "torture.formats", "torture.strings", "torture.process"),
     "run_processes",
 ]

@@ -196,7 +196,6 @@ def test_names_of_bounds_never_take_the_place_of_another_column():
     assert plain.columns() == ["id", "a [eV]", "a low [eV]", "note"]
 
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
 RUN_GRAPHS = small_graphs()
 CONFIG = small_config(grammar="GNNML1")
 

@@ -25,8 +25,6 @@ from g2n2.training.run_folder import BEST, CALIBRATION, DESCRIPTION, RunFolder
 from g2n2.training.session import Watch, train_config
 from small_runs import no_pictures, small_config, small_graphs
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
-
 GRAPHS = small_graphs()
 CONFIG = small_config(grammar="GNNML1", checkpoint_seconds=0.0)
 

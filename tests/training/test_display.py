@@ -11,8 +11,6 @@ from g2n2.training.session import train_config
 from g2n2.training.task import Task
 from small_sets import small_set
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
-
 
 @pytest.mark.parametrize(
     ("seconds", "text"),

@@ -24,8 +24,6 @@ from g2n2.training.setup import prepare
 from small_runs import largest_difference, learned_state, no_pictures
 from small_sets import small_set
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
-
 QUICK: dict[str, Any] = {"width": 6, "layers": 2, "epochs": 2, "batch": 8, "device": "cpu"}
 
 

@@ -18,8 +18,6 @@ from g2n2.training.run import Run
 from g2n2.training.session import train
 from g2n2.training.setup import prepare
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
-
 QUICK: dict[str, Any] = {
     "grammar": "GNNML1",
     "width": 8,

@@ -133,8 +133,6 @@ def test_the_source_is_known_by_its_content(monkeypatch, tmp_path):
     assert run_folder.source_digest() != first
 
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
-
 GRAPHS = small_graphs()
 
 

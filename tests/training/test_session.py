@@ -17,8 +17,6 @@ from g2n2.training.run import Run
 from g2n2.training.session import Watch, train_config
 from small_sets import small_set
 
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
-
 SMALL = RunConfig(
     "small", width=8, layers=2, batch=8, epochs=12, rate=5e-3, threads=1, device="cpu"
 )

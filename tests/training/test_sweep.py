@@ -11,7 +11,6 @@ from g2n2.training.shared_study import SharedStudy
 from g2n2.training.sweep import Sweep, run_sweep, trial_folder
 
 optuna = pytest.importorskip("optuna", reason="sweeps need Optuna")
-pytest.importorskip("lightning.fabric", reason="training needs lightning")
 
 SHARED = """
 dataset = "regular"

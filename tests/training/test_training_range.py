@@ -103,7 +103,6 @@ def test_long_lists_are_cut():
 
 def test_molecules_unlike_those_of_training_are_noted(tmp_path: Path):
     pytest.importorskip("rdkit", reason="molecules need RDKit")
-    pytest.importorskip("lightning.fabric", reason="training needs lightning")
     from g2n2 import train
 
     chains = ["C" * (2 + i % 7) + "ON"[i % 2] * (i % 3 > 0) + "C" for i in range(60)]

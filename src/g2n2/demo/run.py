@@ -41,7 +41,7 @@ from .findings import (
 from .page import page
 from .report import DemoOutcome, colours, draw, report, score_rows
 
-NEEDED = {"lightning": "train", "torch_geometric": "pyg", "matplotlib": "plot"}
+NEEDED = {"torch_geometric": "pyg", "matplotlib": "plot"}
 NAMES = {"derived": f"derived from {FRAGMENT}", "gin": "GIN"}
 CERTIFICATE = "certificate.json"
 MARK = "demo.json"
