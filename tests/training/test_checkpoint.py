@@ -163,9 +163,7 @@ def test_a_disk_that_refuses_leaves_both(
         with pytest.raises(DataError, match=advice) as caught:
             save_checkpoint(folder, content(3))
     assert os.strerror(number) in str(caught.value)
-    assert f"The last good checkpoint is kept; go on: g2n2 train --resume {folder}" in str(
-        caught.value
-    )
+    assert f"and try again; go on: g2n2 train --resume {folder}" in str(caught.value)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     save_checkpoint(folder, content(3))
     assert step_of(folder) == (3, [])

@@ -121,9 +121,7 @@ def save_checkpoint(folder: Path, content: dict[str, Any]) -> None:
     try:
         write_announced(folder / CHECKPOINT, buffer.getvalue(), folder / PREVIOUS)
     except DataError as error:
-        raise DataError(
-            f"{error}. The last good checkpoint is kept; go on: g2n2 train --resume {folder}"
-        ) from None
+        raise DataError(f"{error}; go on: g2n2 train --resume {folder}") from None
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
