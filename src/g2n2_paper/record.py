@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from g2n2.atomic_files import replace_file
+from g2n2.atomic_files import disk_errors, replace_file
 from g2n2.errors import DataError
 
 QUESTIONS = ("q1", "q2", "q3", "q4", "power", "molecules")
@@ -40,9 +40,10 @@ class CellRecord:
 
     def write(self, results: Path) -> Path:
         path = self.path(results)
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False)
-        replace_file(path, f"{text}\n".encode(), shared=True)
+        with disk_errors(f"write {path}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, f"{text}\n".encode(), shared=True)
         return path
 
     @classmethod

@@ -24,12 +24,13 @@ from importlib import import_module
 from math import ceil, isfinite
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Thread
 from typing import Any, Literal, TypeVar
 
 import torch
 
-from g2n2.atomic_files import replace_file, sole_writer
+from g2n2.atomic_files import disk_errors, replace_file, sole_writer
 from g2n2.errors import DataError, G2N2Error
 from g2n2.training.config import RunConfig
 from g2n2.training.processes import find_device
@@ -201,6 +202,10 @@ def run_cells(
             add(cell, "kept", f"{record.done} {record.unit}")
         else:
             missing.append(cell)
+    for folder in {job.results / cell.question for cell in missing}:
+        with disk_errors(f"write records in {folder}"):  # said before hours of work, not after
+            folder.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=folder).close()
     alone = [cell for cell in missing if cell.timed or jobs == 1]
     for cell in alone:
         add(cell, *run_cell(cell, job))

@@ -20,6 +20,7 @@ import pytest
 from benchmark_files import real_file
 from g2n2.atomic_files import sole_writer
 from g2n2.errors import DataError
+from g2n2_paper import record as records
 from g2n2_paper import runner
 from g2n2_paper.record import CellRecord
 from g2n2_paper.runner import (
@@ -125,6 +126,22 @@ def test_a_full_disk_fails_cells_one_by_one(job, monkeypatch):
     assert not any("see" in outcome.reason for outcome in outcomes)
 
 
+def test_a_results_folder_that_cannot_be_written_is_told_before_anything_is_computed(job, tmp_path):
+    (tmp_path / "file").write_text("")
+    ran = []
+    for results in (tmp_path / "file", tmp_path / "file" / "results"):
+        with pytest.raises(DataError, match="cannot write records in"):
+            run_cells([cell(run=ran.append)], replace(job, results=results))
+    assert ran == []
+
+
+def test_a_record_that_does_not_fit_on_the_disk_is_told(job, monkeypatch):
+    monkeypatch.setattr(records, "replace_file", no_space)
+    (outcome,) = run_cells([cell()], job)
+    path = job.results / "q1" / "a.s0.json"
+    assert outcome.reason == f"cannot write {path}: No space left on device"
+
+
 def test_ctrl_c_on_a_full_disk_still_stops(job, monkeypatch):
     def run(own):
         monkeypatch.setattr(runner, "replace_file", no_space)
@@ -175,7 +192,7 @@ def test_a_stopped_cell_goes_on_with_the_parts_it_has(job):
 
     with pytest.raises(KeyboardInterrupt):
         run_cells([cell(run=run)], job)
-    assert not job.results.exists()
+    assert list(job.results.rglob("*.json")) == []
     assert states(run_cells([cell(run=run)], job)) == ["done"]
     assert computed == [0, 1, 1, 2]
     assert CellRecord.read(job.results / "q1" / "a.s0.json").metrics == {"value": 30.0}

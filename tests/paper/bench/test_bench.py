@@ -225,6 +225,8 @@ def test_kept_figures_are_read_judged_and_replaced(tmp_path):
         read_results(tmp_path)
     with pytest.raises(DataError, match="is damaged"):
         keep_result(tmp_path, row)
+    with pytest.raises(DataError, match="Not a directory"):
+        keep_result(path / "under", row)
 
 
 def test_the_command_keeps_what_it_measures(tmp_path, monkeypatch):
