@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.metadata import version
@@ -316,7 +317,8 @@ def timed(job: Job, label: str, compute: Callable[[], Result]) -> tuple[Result, 
     try:
         return compute(), seconds + clock() - start
     finally:
-        replace_file(path, json.dumps(seconds + clock() - start).encode())
+        with suppress(OSError):  # a full disk; what else is raised is what counts
+            replace_file(path, json.dumps(seconds + clock() - start).encode())
 
 
 def cpu_seconds() -> float:

@@ -1,5 +1,6 @@
 """Molecule sets: equal molecules for every contender, scores, and graphs without RDKit."""
 
+import errno
 import gzip
 import sys
 from dataclasses import replace
@@ -249,6 +250,19 @@ def record(cell: str, seed: int, value: float, split: str = "s") -> CellRecord:
     return CellRecord(
         "molecules", cell, seed, 1, "trees", values, {}, {name: "f", "split": split}, {}, 1.0
     )
+
+
+def test_ctrl_c_on_a_full_disk_still_stops_what_is_timed(tmp_path, monkeypatch):
+    def no_space(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def stopped():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(molecules, "replace_file", no_space)
+    with pytest.raises(KeyboardInterrupt):
+        molecules.timed(Job(tmp_path), molecules.CPU, stopped)
+    assert molecules.timed(Job(tmp_path), molecules.CPU, lambda: 7)[0] == 7
 
 
 def test_the_page_says_who_wins(tmp_path):
