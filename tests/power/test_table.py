@@ -13,11 +13,11 @@ from g2n2.grammars.fragments import Fragment
 from g2n2.power.separation import separate
 from g2n2.power.suites import SameSizePairs, Suite
 from g2n2.power.table import (
+    PowerTable,
     _only,
     check_plot,
     draw_plot,
     power_row,
-    to_markdown,
     wl_classes,
 )
 
@@ -99,8 +99,8 @@ def test_wl_classes_compare_across_a_suite():
 def test_printed_forms_hold_the_numbers():
     row = power_row(find_grammar("r-G_L3 ∖ {MM}"), load_suite("cfi"), layers=3)
     assert json.loads(json.dumps(row.to_json()))["separated"] == 0
-    assert "| cfi | 4 | 0" in to_markdown([row])
-    assert "(to 3 layers)" in to_markdown([row])
+    assert "| cfi | 4 | 0" in PowerTable([row]).to_markdown()
+    assert "(to 3 layers)" in PowerTable([row]).to_markdown()
 
 
 def test_the_plot_is_drawn_and_refused_before_anything_is_measured(tmp_path):

@@ -194,7 +194,7 @@ def power(
         placed = [] if readout else asked  # another read-out is another grammar
         show.as_json([_row_json(row, placed, with_f) for row in rows])
     elif markdown:
-        show.say(table.to_markdown(rows))
+        show.say(table.PowerTable(rows).to_markdown())
     else:
         show.table(table.HEADERS, [table.cells(row) for row in rows], narrow=1)
         show.say(table.LEGEND)

@@ -103,7 +103,10 @@ def close(
         layer += 1
         for rule in grammar.rules:
             _saturate(rule, memory, spaces[rule.head], before, layer, draws)
-            _check_memory(memory, memory_limit)
+            entries = sum(part.size for sort in memory.origins for part in memory.values(sort))
+            advice = "use engine='random_probes', or raise memory_limit"
+            # Values and echelon basis take about the same.
+            check_memory("the basis has grown to", 16 * entries, memory_limit, advice)
         if memory.counts() == before:
             return Closure(memory, where)
 
@@ -159,13 +162,6 @@ def _insert(
     if chosen:
         memory.add(application, batch, chosen, layer)
     return chosen
-
-
-def _check_memory(memory: WordMemory, limit: int) -> None:
-    """Refuse to grow beyond the limit; values and echelon basis take about the same."""
-    entries = sum(part.size for sort in memory.origins for part in memory.values(sort))
-    advice = "use engine='random_probes', or raise memory_limit"
-    check_memory("the basis has grown to", 16 * entries, limit, advice)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ PRIME is small, so that products of matrices stay below 2 ** 53 and float64 BLAS
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,10 +59,15 @@ class ColourHistory:
 
     def merged_pairs(self) -> list[tuple[int, int]]:
         """The pairs of graphs that are not told apart."""
-        classes: dict[int, list[int]] = defaultdict(list)
-        for index, colour in enumerate(self.graph_colours.tolist()):
-            classes[colour].append(index)
-        return [pair for members in classes.values() for pair in combinations(members, 2)]
+        return list(alike(self.graph_colours.tolist()))
+
+
+def alike(keys: Iterable[Hashable]) -> Iterator[tuple[int, int]]:
+    """The pairs of places that hold equal keys, key by key."""
+    places: dict[Hashable, list[int]] = defaultdict(list)
+    for place, key in enumerate(keys):
+        places[key].append(place)
+    return chain.from_iterable(combinations(members, 2) for members in places.values())
 
 
 def group_by_size(matrices: Sequence[Sized]) -> list[list[int]]:

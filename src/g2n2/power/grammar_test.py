@@ -445,7 +445,11 @@ def _decided_by_words(
         return GrammarColours(history, grammar, sentences, {}, stable, exact, bound, note)
 
     if linear and rounds is None:
-        return colours(_until(probe_graphs(grammar, matrices, readout=text).graph_history, limit))
+        layers_of = map(_numbered, probe_graphs(grammar, matrices, readout=text).graph_history)
+        # Layers up to the first that tells apart all that any does, which the limit then replaces.
+        most = len(np.unique(limit))
+        coarser = takewhile(lambda classes: len(np.unique(classes)) != most, layers_of)
+        return colours((*coarser, limit))
     if linear:
         layers = (rounds or 0) + trunk
         probed = probe_graphs(grammar, matrices, layers, text).graph_history[trunk:]
@@ -457,13 +461,6 @@ def _decided_by_words(
         return colours((limit,))
     note = "linear and other functions together are decided by words, in the limit only"
     return colours((limit,) * ((rounds or 0) + 1), False, True, note)
-
-
-def _until(history: Sequence[Colours], limit: Colours) -> tuple[Colours, ...]:
-    """Layers up to the first that tells apart all that any does, which the limit then replaces."""
-    count = len(np.unique(limit))
-    coarser = takewhile(lambda colours: len(np.unique(colours)) != count, map(_numbered, history))
-    return (*coarser, limit)
 
 
 def _numbered(classes: NDArray[np.int64]) -> Colours:

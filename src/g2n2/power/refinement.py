@@ -230,7 +230,9 @@ def refine(
     types = pair_types(matrices, node_labels, edge_labels)
     history = []
     for colours in colour_rounds(types, k, variant):
-        history.append(_graph_colours(colours))
+        # The multisets of tuple colours, compared exactly; a graph's size is part of its own.
+        history.append(numbered(np.sort(array, axis=None).tobytes() for array in colours))
+        history[-1].flags.writeable = False
     return Refinement(tuple(history), k, variant, colours, types)
 
 
@@ -250,10 +252,3 @@ def colour_rounds(types: PairTypes, k: int, variant: Variant) -> Iterator[tuple[
         if new_count == count:
             return
         count = new_count
-
-
-def _graph_colours(colours: Sequence[Colours]) -> Colours:
-    """Compare the multisets of tuple colours exactly; a graph's size is part of its own."""
-    result = numbered(np.sort(array, axis=None).tobytes() for array in colours)
-    result.flags.writeable = False
-    return result

@@ -164,7 +164,10 @@ def separate(
         return Separation("same", level, "none", "closure", (), note=note)
     layered = LayeredGrammar.of(grammar, readout, level)
     places = compared_places(level, at, graphs)
-    chosen = choose_engine(engine, layered, graphs)
+    chosen: str = engine
+    if engine == "auto":
+        most = MARKED_CLOSURE_ENTRIES if layered.scope else CLOSURE_ENTRIES
+        chosen = "closure" if _word_entries(layered, graphs) <= most else "random_probes"
     comparison = _Comparison(layered, graphs, places, level, chosen, layers, memory_limit)
     difference = comparison.difference(width)
     return comparison.same() if difference is None else comparison.different(difference, max_size)
@@ -322,13 +325,6 @@ MARKED_CLOSURE_ENTRIES = 2 * 16**3
 """The same inside marks, where far fewer words differ: two graphs of 16 nodes with M′."""
 
 _LEAST_BASIS = 32  # words; a closure that cannot hold so many is not begun
-
-
-def choose_engine(engine: Engine, grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> str:
-    if engine != "auto":
-        return engine
-    most = MARKED_CLOSURE_ENTRIES if grammar.scope else CLOSURE_ENTRIES
-    return "closure" if _word_entries(grammar, graphs) <= most else "random_probes"
 
 
 def _word_entries(grammar: LayeredGrammar, graphs: Sequence[Adjacency]) -> int:

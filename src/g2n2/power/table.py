@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -19,7 +19,7 @@ from ..figures import check_plot, save_figure
 from ..grammars.grammar import Grammar
 from ..graphs.names import graph_text
 from ..notebook_html import table as html_table
-from .colours import group_by_size, numbered
+from .colours import alike, group_by_size, numbered
 from .random_probes import LAYERS, probe_graphs
 from .suites import SameSizePairs, Suite
 from .wl_tests import TWO_FWL, WLTest, same_power, upper_bound
@@ -178,12 +178,9 @@ def _merged(suite: Suite, classes: Sequence[int]) -> Iterator[MergedPair]:
 
     if isinstance(suite.pairs, SameSizePairs):
         for group in suite.pairs.groups:
-            members: dict[int, list[int]] = {}
-            for i in group:
-                members.setdefault(classes[i], []).append(i)
-            for alike in members.values():
-                for i, j in combinations(alike, 2):
-                    yield MergedPair(None, (i, j), named(i, j))
+            for first, second in alike(classes[i] for i in group):
+                pair = group[first], group[second]
+                yield MergedPair(None, pair, named(*pair))
         return
     for number, (i, j) in enumerate(suite.pairs):
         if classes[i] == classes[j]:
@@ -230,7 +227,9 @@ def refinement_history(suite: Suite, test: WLTest) -> tuple[tuple[int, ...], ...
 def _refined(suite: Suite, test: WLTest) -> tuple[tuple[int, ...], ...]:
     groups = group_by_size(suite.graphs)
     if not isinstance(suite.pairs, SameSizePairs):
-        groups = _linked(suite.pairs, len(suite.graphs))  # pairs need no common colours
+        links = nx.Graph(list(suite.pairs))  # pairs that share no graph need no common colours
+        links.add_nodes_from(range(len(suite.graphs)))
+        groups = [sorted(group) for group in nx.connected_components(links)]
     refined = []
     for group in groups:
         graphs = [suite.graphs[i] for i in group]
@@ -253,13 +252,6 @@ def _of_round(
     return tuple(colours.get(i, -1 - i) for i in range(count))
 
 
-def _linked(pairs: Iterable[tuple[int, int]], count: int) -> list[list[int]]:
-    """Groups of graphs joined by a chain of pairs."""
-    links = nx.Graph(list(pairs))
-    links.add_nodes_from(range(count))
-    return [sorted(group) for group in nx.connected_components(links)]
-
-
 def _by_category(suite: Suite, classes: Sequence[int]) -> dict[str, tuple[int, int]]:
     total = Counter(suite.categories)
     separated = Counter(
@@ -268,13 +260,6 @@ def _by_category(suite: Suite, classes: Sequence[int]) -> dict[str, tuple[int, i
         if classes[i] != classes[j]
     )
     return {name: (separated[name], count) for name, count in total.items()}
-
-
-def to_markdown(rows: Sequence[PowerRow]) -> str:
-    """The table as Markdown."""
-    lines = ["| " + " | ".join(HEADERS) + " |", "|" + "---|" * len(HEADERS)]
-    lines += ["| " + " | ".join(cells(row)).replace("∖", r"\\") + " |" for row in rows]
-    return "\n".join(lines)
 
 
 HEADERS = (
@@ -326,7 +311,9 @@ class PowerTable(tuple[PowerRow, ...]):
         return html_table(map(cells, self), HEADERS)
 
     def to_markdown(self) -> str:
-        return to_markdown(self)
+        lines = ["| " + " | ".join(HEADERS) + " |", "|" + "---|" * len(HEADERS)]
+        lines += ["| " + " | ".join(cells(row)).replace("∖", r"\\") + " |" for row in self]
+        return "\n".join(lines)
 
     def to_json(self) -> list[dict[str, Any]]:
         """What `g2n2 power --json` prints."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import combinations, permutations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ..graphs.families import rook_graph, shrikhande_graph
 from ..graphs.names import graph_name, graph_text, pair_text
 from ..language.operations import Operation, registered_operations
 from ..language.sorts import Sort
+from .colours import alike
 from .grammar_test import GrammarColours, Inputs, Mixing, grammar_test
 from .random_probes import LAYERS, probe_graphs
 from .separation import Separation, separate
@@ -71,10 +72,10 @@ class Witness:
     separation: Separation
 
     def to_json(self) -> dict[str, Any]:
-        separation = self.separation
+        separation, pair = self.separation, (self.first, self.second)
         return {
-            "graphs": [_graph6(self.first), _graph6(self.second)],
-            "names": [graph_text(self.first), graph_text(self.second)],
+            "graphs": [to_graph6(g) if is_simple(g) else graph_text(g) for g in pair],
+            "names": [graph_text(g) for g in pair],
             "sentence": str(separation.sentence),
             "values": [str(value) for value in separation.values or ()],
             "depth": separation.depth,
@@ -188,10 +189,6 @@ def _digraph(arcs: tuple[tuple[int, int], ...]) -> Adjacency:
     return matrix
 
 
-def _graph6(matrix: Adjacency) -> str:
-    return to_graph6(matrix) if is_simple(matrix) else graph_text(matrix)
-
-
 Classes = Sequence[int]
 Pair = tuple[int, int]
 
@@ -218,29 +215,23 @@ class Pool:
         """Whether some pair is one class."""
         if self.pairs is not None:
             return not all(_separated(pair, classes) for pair in self.pairs)
-        kinds = {(len(graph), int(c)) for graph, c in zip(self.graphs, classes, strict=True)}
-        return len(kinds) < len(self.graphs)
+        return len(set(self._kinds(classes))) < len(self.graphs)
 
-    def split(self, coarse: Classes, fine: Classes) -> Iterator[Pair]:
+    def _kinds(self, classes: Classes) -> list[tuple[int, int]]:
+        """Graphs of one kind have one size and one class."""
+        return [(len(graph), int(c)) for graph, c in zip(self.graphs, classes, strict=True)]
+
+    def split(self, coarse: Classes, fine: Classes) -> list[Pair]:
         """Pairs that are one class of the first and two of the second."""
-        if self.pairs is not None:
-            yield from (p for p in self.pairs if _separated(p, fine) and not _separated(p, coarse))
-            return
-        groups: dict[tuple[int, int], list[int]] = {}
-        for index, graph in enumerate(self.graphs):
-            groups.setdefault((len(graph), int(coarse[index])), []).append(index)
-        pairs = [
-            pair
-            for members in groups.values()
-            for pair in combinations(members, 2)
-            if _separated(pair, fine)
-        ]
-        yield from sorted(pairs, key=self._sort_key)
+        pairs = alike(self._kinds(coarse)) if self.pairs is None else self.pairs
+        found = [p for p in pairs if _separated(p, fine) and not _separated(p, coarse)]
 
-    def _sort_key(self, pair: Pair) -> tuple[int, int]:
-        """Small pairs that have names go first."""
-        nameless = sum(graph_name(self.graphs[index]) is None for index in pair)
-        return len(self.graphs[pair[0]]), nameless
+        def by_fame(pair: Pair) -> tuple[int, int]:
+            """Small pairs that have names go first."""
+            nameless = sum(graph_name(self.graphs[index]) is None for index in pair)
+            return len(self.graphs[pair[0]]), nameless
+
+        return sorted(found, key=by_fame) if self.pairs is None else found
 
 
 def _separated(pair: Pair, classes: Classes) -> bool:
