@@ -50,6 +50,7 @@ BAD = [
     ({"recipe": "modem"}, "no recipe is called 'modem'; known: paper, modern"),
     ({"wdith": 8}, "no setting called 'wdith'; did you mean width?"),
     ({"zzz": 8}, "no setting called 'zzz'"),
+    ({"sweep": {"rate": [1, 2]}}, "a table [sweep] is read by g2n2 sweep"),
     ({"width": "8"}, "width in here should be a whole number, got '8'"),
     ({"width": True}, "width in here should be a whole number, got True"),
     ({"width": 8.5}, "width in here should be a whole number, got 8.5"),

@@ -216,7 +216,7 @@ def test_another_sweep_in_the_same_file_is_refused(tmp_path, monkeypatch):
     ("varied", "message"),
     [
         ("", "has no table [sweep] that says what to vary"),
-        ("wdith = [1]", "varies 'wdith', which is no setting"),
+        ("wdith = [1]", "varies 'wdith', which is no setting; did you mean width"),
         ("epochs = [1, 2]", "epochs is both a setting"),
         ("width = 3", "should be a list of values, or"),
         ("width = { low = 3 }", "should be a list of values, or"),

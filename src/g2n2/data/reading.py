@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, guess
 from ..input_files import require_regular, sha256_of
 from ..validation import read_as
 from .graph_set import GraphSet, Level
@@ -136,7 +136,10 @@ def reading_options(given: Mapping[str, Any]) -> Options:
     allowed = [field.name for field in fields(Options)]
     for name in given:
         if name not in allowed:
-            raise DataError(f"no option {name!r} for your own graphs; known: {', '.join(allowed)}")
+            raise DataError(
+                f"no option {name!r} for your own graphs; known: {', '.join(allowed)}"
+                f"{guess(name, allowed)}"
+            )
     values = dict(given)
     if isinstance(target := values.get("target"), str):
         values["target"] = [target]

@@ -11,7 +11,7 @@ from torch import nn
 
 from ..compiler.presets import Preset
 from ..compiler.readout_plan import Task
-from ..errors import LoweringError
+from ..errors import LoweringError, guess
 from .convolutions import ConvolutionGNN
 from .model import AnyBatch, GrammarGNN
 from .supports import SpectralSupports
@@ -45,7 +45,8 @@ def find_baseline(name: str) -> Baseline:
     """
     by_name = {key.lower(): entry for key, entry in BASELINES.items()}
     if name.lower() not in by_name:
-        raise LoweringError(f"no baseline is called {name!r}; known: {', '.join(BASELINES)}")
+        known = f"{', '.join(BASELINES)}{guess(name, BASELINES)}"
+        raise LoweringError(f"no baseline is called {name!r}; known: {known}")
     return by_name[name.lower()]
 
 

@@ -7,12 +7,11 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ..compiler.presets import MODERN_BEFORE, PairNorm
-from ..errors import DataError
+from ..errors import DataError, guess
 from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import catalogue_grammar
 from ..grammars.grammar import Grammar
@@ -314,8 +313,9 @@ class RunConfig:
         settings: dict[str, Any] = {}
         for name, value in respelled(values).items():
             if name not in types:
-                close = get_close_matches(name, types, n=1)
-                hint = f"; did you mean {close[0]}?" if close else ""
+                hint = guess(name, types)
+                if name == "sweep":
+                    hint = f"; a table [sweep] is read by g2n2 sweep {source}"
                 raise DataError(f"{source} has no setting called {name!r}{hint}")
             if types[name].startswith("tuple[str") and isinstance(value, str):
                 value = [value]  # one target, as train(target="logp") takes it

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from ..atomic_files import InUseError, disk_errors, make_folder
-from ..errors import DataError, G2N2Error
+from ..errors import DataError, G2N2Error, guess
 from .config import RunConfig, read_settings, rooted, with_rules
 from .shared_study import HEARTBEAT, SharedStudy
 
@@ -58,7 +58,9 @@ class Sweep:
         settings = {field.name for field in fields(RunConfig)}
         for name, space in varied.items():
             if name not in settings:
-                raise DataError(f"[sweep] of {path} varies {name!r}, which is no setting")
+                raise DataError(
+                    f"[sweep] of {path} varies {name!r}, which is no setting{guess(name, settings)}"
+                )
             if name in shared:
                 raise DataError(f"{name} is both a setting of {path} and varied in [sweep]")
             in_range = isinstance(space, dict) and _is_range(**space)
