@@ -52,6 +52,25 @@ def test_one_molecule_is_predicted_as_in_a_file(trained: Path) -> None:
         assert not any(line.startswith("y ") for line in shown[1:]), "no interval was asked for"
 
 
+def test_numbers_far_from_zero_or_one_keep_their_digits(tmp_path: Path) -> None:
+    table = tmp_path / "far.csv"
+    rows = [f"{text},{1e9 + number / 4},{number}e-30" for number, text in enumerate(MOLECULES)]
+    table.write_text("\n".join(["smiles,far,small", *rows]) + "\n")
+    config = small_config(dataset=str(table), options={}, split="random", batch=2, epochs=1)
+    with no_pictures():
+        train_config(config, tmp_path / "run")
+    predict(tmp_path, str(table), "--out", str(tmp_path / "p.csv"))
+    with open(tmp_path / "p.csv", newline="") as file:
+        values = [float(row["far"]) for row in csv.DictReader(file)]
+    assert len(set(values)) > 2, "in nine digits all of them are 1e9"
+    assert all(abs(value - 1e9) < 10 for value in values)
+    shown = predict(tmp_path, "--smiles", "CCO", "--interval", "0.4").split()
+    far, small = shown[shown.index("far") + 1], shown[shown.index("small") + 1]
+    assert float(far) == pytest.approx(values[1], abs=0.01)
+    assert "e" in small
+    assert len(small) < 12
+
+
 def test_a_molecule_unlike_those_of_training_is_said_beside_its_number(trained: Path) -> None:
     shown = predict(trained, "--smiles", "[U]")
     assert shown.startswith("note: not predicted: U was never seen in training; 1 atom, fewer")

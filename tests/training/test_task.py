@@ -22,6 +22,14 @@ def task(kind, columns=1):
     return Task(tuple(Target(f"t{i}", "eV", kind, classes) for i in range(columns)), kind)
 
 
+@pytest.mark.parametrize(
+    ("mean", "deviation", "digits"),
+    [(1.5, 1.2, 9), (0.0, 1e-30, 9), (-411.0, 40.0, 9), (1e9, 1.0, 16), (-1e6, 1e-20, 17)],
+)
+def test_predictions_in_a_file_have_digits_of_the_spread(mean, deviation, digits):
+    assert Scaling((0.0, mean), (1.0, deviation)).digits == digits
+
+
 def test_losses_are_torch_s_over_known_targets_only():
     torch.manual_seed(0)
     outputs = torch.randn(9, 2)

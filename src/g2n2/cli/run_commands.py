@@ -213,7 +213,7 @@ def predict_molecules(
         typer.echo(f"note: {sentence}", err=True)
     rows = [{**row, "id": smiles[int(row["id"])]} for row in outcome.rows()]
     if out is not None:
-        write_rows(out, rows, outcome.columns())
+        write_rows(out, rows, outcome.columns(), outcome.digits)
     for row in rows:
         if len(smiles) > 1:
             show.say(row["id"])
@@ -247,17 +247,21 @@ def _lines(outcome: Outcome, row: Row) -> list[tuple[str, str, str]]:
             lines[-1] = (lines[-1][0], ends[0], between)
         elif name not in ("id", "note"):
             value = cell
-            lines.append((name, _shown(cell), ""))
+            lines.append((name, _shown(cell, digits=outcome.digits - 3), ""))
     return lines
 
 
-def _shown(value: Any, width: float = 0.0) -> str:
+def _shown(value: Any, width: float = 0.0, digits: int = 6) -> str:
     """A cell; a number beside an interval of some width with three digits of the width."""
     if not isinstance(value, float):
         return str(value)
     if not width > 0:
-        return shown_number(f"{value:.6g}")
-    return shown_number(f"{value:.{max(0, 2 - math.floor(math.log10(width)))}f}")
+        return shown_number(f"{value:.{digits}g}")
+    decimals = 2 - math.floor(math.log10(width))
+    if -15 < decimals < 10:
+        return shown_number(f"{value:.{max(0, decimals)}f}")
+    size = math.floor(math.log10(abs(value))) if value else 0
+    return shown_number(f"{value:.{max(2, size + decimals)}e}")
 
 
 def datasets(

@@ -27,7 +27,7 @@ from .checkpoint import write_whole
 from .cuda_graphs import Recorded
 from .processes import Processes, free_cached_memory, within_memory
 from .setup import Parts, batch_for
-from .task import Scores, Task, Values, metrics, with_unit
+from .task import DIGITS, Scores, Task, Values, metrics, with_unit
 
 Row = dict[str, Any]
 
@@ -140,6 +140,7 @@ class Outcome(Described):
             calibration; for unseen elements too, which `values` leaves out.
         calibration: Of the run.
         interval: The level of the intervals; 0 for none.
+        digits: Significant digits of numbers in a file.
     """
 
     graphs: GraphSet
@@ -148,6 +149,7 @@ class Outcome(Described):
     predicted: Values
     calibration: Calibration = NO_CALIBRATION
     interval: float = INTERVAL
+    digits: int = DIGITS
 
     @property
     def targets(self) -> Values:
@@ -294,7 +296,7 @@ class Outcome(Described):
 
     def to_csv(self, path: str | Path, truth: bool = False) -> None:
         """Write `rows` as CSV, whole or not at all."""
-        write_rows(Path(path), self.rows(truth), self.columns(truth))
+        write_rows(Path(path), self.rows(truth), self.columns(truth), self.digits)
 
     def columns(self, truth: bool = False) -> list[str]:
         """The names of all columns `rows` may fill, `note` last."""
@@ -371,7 +373,8 @@ def predict(
     everything = np.zeros((len(parts.graphs.targets), raw.shape[1]))
     everything[rows] = raw
     in_units = parts.scaling.unscale(parts.task, parts.graphs, everything)[rows]
-    return Outcome(parts.graphs, parts.task, rows, parts.task.decode(in_units))
+    decoded = parts.task.decode(in_units)
+    return Outcome(parts.graphs, parts.task, rows, decoded, digits=parts.scaling.digits)
 
 
 def constant_guess(parts: Parts, test: Outcome) -> Scores:
@@ -386,7 +389,9 @@ def constant_guess(parts: Parts, test: Outcome) -> Scores:
     return replace(test, predicted=np.tile(guess, (len(test), 1))).scores
 
 
-def csv_lines(rows: list[Row], columns: Sequence[str], header: bool = False) -> bytes:
+def csv_lines(
+    rows: list[Row], columns: Sequence[str], header: bool = False, digits: int = DIGITS
+) -> bytes:
     """Rows as lines of CSV; missing cells and NaN are empty."""
     text = io.StringIO()
     table = csv.DictWriter(text, fieldnames=columns, restval="", lineterminator="\n")
@@ -394,12 +399,12 @@ def csv_lines(rows: list[Row], columns: Sequence[str], header: bool = False) -> 
         table.writeheader()
 
     def shown(cell: Any) -> Any:
-        return ("" if np.isnan(cell) else f"{cell:.9g}") if isinstance(cell, float) else cell
+        return ("" if np.isnan(cell) else f"{cell:.{digits}g}") if isinstance(cell, float) else cell
 
     table.writerows({name: shown(cell) for name, cell in row.items()} for row in rows)
     return text.getvalue().encode(errors="replace")
 
 
-def write_rows(path: Path, rows: list[Row], columns: Sequence[str]) -> None:
+def write_rows(path: Path, rows: list[Row], columns: Sequence[str], digits: int = DIGITS) -> None:
     """Write rows as CSV, whole or not at all."""
-    write_whole(path, csv_lines(rows, columns, header=True), shared=True)
+    write_whole(path, csv_lines(rows, columns, True, digits), shared=True)

@@ -130,7 +130,7 @@ class ChunkPredictor:
             "unseen": len(empty) - len(bad),
             "fragmented": graphs.source.get("fragmented", 0),
         }
-        text = csv_lines(rows, self.empty.columns())
+        text = csv_lines(rows, self.empty.columns(), digits=self.run.trained_on.scaling.digits)
         return PredictedChunk(text, len(chunk), bad, first, counts)
 
 

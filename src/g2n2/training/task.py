@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -29,6 +30,8 @@ LABELS = {
 Scores = dict[str, dict[str, float]]
 """Metrics of each target by name, and of `all`."""
 Kind = Literal["regression", "binary", "multiclass"]
+DIGITS = 9
+"""Significant digits of numbers in files of predictions, enough for a float32."""
 NOISE = 1e-9
 """Of the largest target: a deviation up to that is rounding, and the column a constant."""
 
@@ -174,6 +177,13 @@ class Scaling:
             noise = NOISE * float(np.abs(whole[np.isfinite(whole)]).max(initial=0.0))
             deviation.append(spread if spread > noise else 1.0)
         return cls(tuple(mean), tuple(deviation), fitted)
+
+    @property
+    def digits(self) -> int:
+        """Significant digits of predictions in a file: more if means are large beside spreads."""
+        pairs = zip(self.mean, self.deviation, strict=True)
+        ratio = max((abs(mean) / deviation for mean, deviation in pairs), default=1.0)
+        return min(17, DIGITS + max(0, math.ceil(math.log10(max(ratio, 1.0))) - 2))
 
     def reference(self, task: Task, graphs: GraphSet) -> Values:
         """`[rows, T]` the part of the targets explained by elements and, with extent, distances."""
