@@ -10,7 +10,7 @@ import torch
 
 from g2n2.data.batch import GraphBatch
 from g2n2.errors import LoweringError
-from g2n2.nn import GrammarGNN
+from g2n2.nn import GrammarGNN, baseline
 from g2n2.ops import packed_mlp
 from kernel_checks import DEVICE
 
@@ -55,7 +55,7 @@ import sys
 sys.modules["triton"] = None
 import networkx as nx
 from g2n2.data.batch import GraphBatch
-from g2n2.nn import GrammarGNN
+from g2n2.nn import GrammarGNN, baseline
 model = GrammarGNN("r-G_L3", width=4, layers=1, backend="triton")
 model(GraphBatch.of([nx.path_graph(3)])).sum().backward()
 assert "g2n2.ops.rule_kernels.triton" not in sys.modules
@@ -98,6 +98,12 @@ def test_pickles_and_copies_take_dense_and_sparse_batches(grammar, twin_of):
     with torch.no_grad():
         next(twin.parameters()).add_(1.0)
     assert twin(data[0]).tolist() != model(data[0]).tolist()
+
+
+def test_supports_can_be_pickled():
+    path = GraphBatch.of([torch.tensor([[0, 1], [1, 0]])])
+    model = baseline("GNNML3", width=3, layers=1).eval()
+    assert pickle.loads(pickle.dumps(model))(path).tolist() == model(path).tolist()
 
 
 @pytest.mark.parametrize("preset", ["paper", "modern", "ppgn", "official"])

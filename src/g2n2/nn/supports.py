@@ -10,6 +10,9 @@ from ..errors import DataError, LoweringError
 from ..grammars.subgraph_counts import laplacian_power
 from ..ops.precision import without_autocast
 
+LAPLACIAN = lower(laplacian_power(1, normalised=True))
+"""The normalised Laplacian of `A`, from a graph's tensors."""
+
 
 class SpectralSupports(nn.Module):
     """Supports C_1 … C_k of GNNML3 (Balcilar et al. 2021, section 4.2).
@@ -42,7 +45,6 @@ class SpectralSupports(nn.Module):
         if not bandwidth > 0:
             raise LoweringError(f"bandwidth must be positive, got {bandwidth}")
         self.count, self.bandwidth, self.receptive_field = count, bandwidth, receptive_field
-        self.laplacian = lower(laplacian_power(1, normalised=True))
         self.mix = EdgeFunction(count) if learned else None
 
     def forward(self, adjacency: Tensor, mask: Tensor, designed: Tensor | None = None) -> Tensor:
@@ -75,7 +77,7 @@ class SpectralSupports(nn.Module):
         exact = adjacency if adjacency.dtype == torch.float64 else adjacency.float()
         ones = mask.to(exact.dtype).unsqueeze(-1)
         exact = exact * ones * ones.mT
-        matrix = self.laplacian((), {"A": exact.unsqueeze(-1), "1": ones})[..., 0]
+        matrix = LAPLACIAN((), {"A": exact.unsqueeze(-1), "1": ones})[..., 0]
         # Padding is a block of zeros, which no function of the matrix mixes with the graph.
         values, vectors = torch.linalg.eigh(matrix)
         centres = torch.linspace(0, 1, self.count - 1, dtype=exact.dtype, device=exact.device)
