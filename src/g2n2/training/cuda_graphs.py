@@ -26,7 +26,7 @@ from ..data.graph_set import Ints
 from ..data.store import GraphStore
 from ..nn.half_precision_weights import Copies, OnInputs
 from ..nn.model import GrammarGNN
-from ..nn.recorder import Recorder
+from ..nn.replay import Recorder
 from ..ops.packing import PADDED_NODES
 from ..ops.precision import dot_precision
 from ..ops.side_stream import side_stream
