@@ -9,7 +9,7 @@ about simple undirected graphs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -21,7 +21,7 @@ from .described import counted
 from .errors import G2N2Error
 from .grammars.fragments import Fragment
 from .grammars.grammar import Grammar, Rule
-from .grammars.network_rules import Mixing, words_of_test
+from .grammars.network_rules import words_of_test
 from .language.operations import BINDERS, OPERATIONS, POINTWISE
 from .language.sorts import S, Sort
 from .placement import (
@@ -236,7 +236,9 @@ def network_verdict(plan: NetworkPlan, depth: int | None = None) -> Verdict:
     if plan.trunk:
         number = f"{len(plan.trunk)} + {number}"
     about = f"{_NETWORK} of unlimited width: {number}, read-out {_readout_text(plan)}"
-    limit = _limit(tested, options.functions)
+    # Words that tell apart at least what the network does with any number of layers.
+    kinds = {s: "zero" if k == "homogeneous" else k for s, k in options.functions.items()}
+    limit = words_of_test(tested, kinds)
     statements = tuple(
         _network_placed(about, probe, limit, test, pool, describes) for test in (ONE_WL, THREE_WL)
     )
@@ -255,12 +257,6 @@ def _readout_text(plan: NetworkPlan) -> str:
         text += f", {scalar.variable} → {bodies}"
     other = {how for _, how in plan.readout.pools} - {"sum", "none"}
     return f"{text} with {' and '.join(sorted(other))} in place of sums" if other else text
-
-
-def _limit(tested: Grammar, mixing: Mapping[Sort, Mixing]) -> Grammar:
-    """Words that tell apart at least what the network does with any number of layers."""
-    kinds = {sort: "zero" if kind == "homogeneous" else kind for sort, kind in mixing.items()}
-    return words_of_test(tested, kinds)
 
 
 def _network_placed(

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ..compiler.plan import NetworkPlan
     from ..grammars.fragments import Fragment
     from ..grammars.grammar import Grammar
-    from ..language.terms import Term
 
 
 Figure = Literal["layer", "architecture", "overview"]
@@ -192,6 +191,7 @@ def formula(
     from ..grammars.catalogue import find_grammar
     from ..grammars.subgraph_counts import FORMULAS, MARKED_FORMULAS
     from ..grammars.subgraph_counts import formula as named_formula
+    from ..language.evaluation import evaluate
     from ..language.operations import BINDERS
     from ..language.terms import operators
 
@@ -203,7 +203,7 @@ def formula(
     if operators(term) & set(BINDERS) and not chosen.scope:
         chosen = find_grammar("r-G_L3Σ")
     needs = f"{chosen.name}: {requirements(chosen, term)}"
-    value = _value(term, graph6) if graph6 else None
+    value = float(evaluate(term, graph6).sum()) if graph6 else None
     if json:
         content = {"name": name, "term": str(term), "needs": str(needs), "value": value}
         show.as_json(content)
@@ -212,9 +212,3 @@ def formula(
     show.say(str(needs))
     if value is not None:
         show.say(f"value: {value:g}")
-
-
-def _value(term: Term, graph6: str) -> float:
-    from ..language.evaluation import evaluate
-
-    return float(evaluate(term, graph6).sum())

@@ -195,15 +195,12 @@ def _require_prime(number: int) -> None:
 def _say_counterexample(found: Equality) -> None:
     case = found.counterexample
     assert case is not None
-    place = "" if found.counterexample is None else _place(case.entry, case.matrix)
+    row, column = case.entry
+    place = "" if case.matrix.shape[0] == 1 else f", entry ({row + 1},{column + 1})"
     show.say(f"  for example{place}: {_number(case.left)} against {_number(case.right)}, where")
     show.say(_named_matrix("A", case.matrix))
     for name, value in case.variables.items():
         show.say(_named_matrix(name, value))
-
-
-def _place(entry: tuple[int, ...], matrix: npt.NDArray[Any]) -> str:
-    return "" if matrix.shape[0] == 1 else f", entry ({entry[0] + 1},{entry[1] + 1})"
 
 
 def _named_matrix(name: str, value: npt.NDArray[Any]) -> str:

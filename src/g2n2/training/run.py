@@ -17,10 +17,10 @@ from ..data.graph_set import GraphSet, Ints
 from ..data.readers import Options
 from ..data.readers.molecule_files import holds_molecule_files
 from ..data.readers.molecules import ATOM_FEATURES, read_smiles_list
-from ..data.readers.objects import is_networkx, is_pyg
 from ..data.reading import (
     SMILES,
     GraphStream,
+    graphs_in_memory,
     open_stream,
     read_with,
     reading_options,
@@ -345,10 +345,7 @@ class Run:
 
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
-        single = is_networkx(source) or is_pyg(source) or getattr(source, "ndim", 1) == 2
-        if single or isinstance(source, Mapping) or not isinstance(source, Iterable):
-            return read_with(source, options or {})
-        items = list(source)
+        items = graphs_in_memory(source)
         if self._on_molecules and any(hasattr(item, "GetNumAtoms") for item in items):
             raise DataError(
                 "the list holds RDKit molecules; give SMILES: [Chem.MolToSmiles(m) for m in list]"

@@ -271,7 +271,7 @@ def network(made: Network, nodes: int) -> str:
     for share in made.shares:
         flops = share.cost.flops / total.flops if total.flops else 0.0
         rule = f' data-rule="{escape(share.rule)}" tabindex="0"' if share.rule else ""
-        label = math(share.name) if share.rule else _part(share.name)
+        label = math(share.name) if share.rule else _math_after(" on ", share.name)
         kind = "share of-rule" if share.rule else "share"
         rows.append(
             f'<li class="{kind}"{rule} data-share="{100 * flops:.1f} %">'
@@ -289,11 +289,6 @@ def network(made: Network, nodes: int) -> str:
         f'<dl class="figures">{shown}</dl><div class="layer">{lit_drawing(made)}</div>'
         f'<ul class="shares" aria-label="Share of the FLOPs">{head}{"".join(rows)}</ul>'
     )
-
-
-def _part(part: str) -> str:
-    before, on, variable = part.partition(" on ")
-    return f"{escape(before + on)}{math(variable)}"
 
 
 def lit_drawing(made: Network) -> str:
@@ -379,14 +374,15 @@ def _about_row(about: str, against: dict[str, Statement]) -> str:
             f"</summary><ul>{evidence}</ul></details></td>"
         )
     network = about.startswith("as this network")
-    small = f"<small>{_details(rest) if network else name(rest)}</small>" if rest else ""
+    detail = _math_after("read-out ", rest) if network else name(rest)
+    small = f"<small>{detail}</small>" if rest else ""
     return f'<tr><th scope="row">{escape(title)}{small}</th>{"".join(cells)}</tr>'
 
 
-def _details(text: str) -> str:
-    """`3 layers, read-out 1ᵀV_c`, the read-out typeset."""
-    before, sign, readout = text.partition("read-out ")
-    return escape(before + sign) + math(readout)
+def _math_after(sign: str, text: str) -> str:
+    """Text such as `3 layers, read-out 1ᵀV_c`, what follows the sign typeset."""
+    before, sign, rest = text.partition(sign)
+    return escape(before + sign) + math(rest)
 
 
 def pair(report: PairReport, place: int) -> str:

@@ -231,7 +231,8 @@ def _parsed(
     if options.descriptors:
         numbers = [*numbers, *(_value(compute, molecule) for _, compute in _descriptors())]
     not_read = _not_read(molecule, options.stereo)
-    others = () if elements <= {*ELEMENTS} else _other_atoms(with_hydrogens)
+    symbols = () if elements <= {*ELEMENTS} else (a.GetSymbol() for a in with_hydrogens.GetAtoms())
+    others = tuple(atom for atom in enumerate(symbols) if atom[1] not in ELEMENTS)
     return ParsedMolecule(
         graph, smiles, elements, not_read, others, numbers, fragments > 1, has_orders
     )
@@ -249,12 +250,6 @@ def _not_read(molecule: Molecule, stereo: bool) -> tuple[str, ...]:
         "unpaired electrons are not read": any(atom.GetNumRadicalElectrons() for atom in atoms),
     }
     return tuple(phrase for phrase, is_so in left_out.items() if is_so)
-
-
-def _other_atoms(molecule: Molecule) -> tuple[tuple[int, str], ...]:
-    """Number and symbol of the atoms whose element has no feature of its own."""
-    symbols = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-    return tuple((k, symbol) for k, symbol in enumerate(symbols) if symbol not in ELEMENTS)
 
 
 def symbols_of(graphs: GraphSet, number: int) -> list[str]:
