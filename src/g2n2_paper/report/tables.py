@@ -191,7 +191,7 @@ def table(
     best: str = "",
     foot: Mapping[str, Source] | None = None,
 ) -> str:
-    """A table in Markdown.
+    """A table in Markdown, with the remarks on its published numbers below it.
 
     Args:
         head: Header of the first column.
@@ -227,7 +227,8 @@ def table(
     for label, what in (foot or {}).items():
         cells = [what(c) if isinstance(c, Metric) else "" for c in columns.values()]
         framed.append([label, *map(str, cells)])
-    return markdown([head, *columns], framed)
+    notes = "; ".join(f"{letter} {note}" for note, letter in letters.items())
+    return markdown([head, *columns], framed) + (f"\n\n{notes}." if notes else "")
 
 
 def _apply(row: Key | Source, column: Key | Source) -> object:
