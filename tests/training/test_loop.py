@@ -98,6 +98,29 @@ def test_the_same_seed_gives_the_same_bytes_however_often_it_is_saved(
     assert same_run(done.folder, tmp_path / "saved often")
 
 
+def test_a_damaged_checkpoint_does_not_replace_the_one_before(
+    done: Result, halfway: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between keeping the old checkpoint and naming the new one, the run still goes on."""
+    content, _ = load_checkpoint(halfway)
+    assert content is not None
+    save_checkpoint(halfway, content)
+    (halfway / CHECKPOINT).write_bytes(b"damaged")
+    rename = os.replace
+
+    def killed(source: Path, target: Path) -> None:
+        if target == halfway / CHECKPOINT:
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            resume(halfway)
+    resume(halfway)
+    assert same_run(done.folder, halfway)
+
+
 def test_another_seed_gives_others(done: Result, tmp_path: Path) -> None:
     run(tmp_path, seed=1)
     assert largest_difference(learned_state(done.folder), learned_state(tmp_path)) > 1e-3

@@ -125,11 +125,7 @@ def save_checkpoint(folder: Path, content: dict[str, Any]) -> None:
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
-    """The newest readable checkpoint (None if there is none), and what is wrong with newer ones.
-
-    Raises:
-        DataError: There are checkpoints and none can be read, or it is of a newer format.
-    """
+    """The newest readable checkpoint (None if there is none), and what is wrong with newer ones."""
     troubles: list[str] = []
     manifest = read_manifest(folder)
     for path in (folder / CHECKPOINT, folder / PREVIOUS):

@@ -401,12 +401,9 @@ def read_settings(path: str | Path) -> dict[str, Any]:
 def merged(
     file: str | Path | None, given: Mapping[str, Any], options: Mapping[str, Any]
 ) -> RunConfig:
-    """The config of a TOML or JSON file, overridden by the command line.
+    """The config of a TOML or JSON file, overridden by what the command line gives.
 
-    Args:
-        file: The file, or None.
-        given: Settings of the command line; None or empty means not given.
-        options: Options of the data set or reader, added to those of the file.
+    Settings that are None or empty are not given; options are added to those of the file.
     """
     values = respelled(read_settings(file)) if file is not None else {}
     if "rules" in values and str(file).lower().endswith(".json"):  # a run's config.json

@@ -25,7 +25,7 @@ from ..data.graph_set import Ints
 from ..data.store import GraphStore
 from ..described import counted
 from ..errors import DataError, TrainingError
-from .checkpoint import load_checkpoint, save_checkpoint, write_whole
+from .checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint, write_whole
 from .config import FREE, RunConfig, upgraded
 from .cuda_graphs import Recorded
 from .evaluate import Outcome, predict
@@ -379,6 +379,8 @@ class Loop:
             ) from None
         if self.progress.history:
             self.files.refuse_lost_best()
+        if troubles and self.processes.rank == 0:  # it must not take the place of the good one
+            (self.folder / CHECKPOINT).unlink()
 
     def _refuse_other_run(self, saved: dict[str, Any]) -> None:
         # Earlier versions did not record what follows from the number of graphs.

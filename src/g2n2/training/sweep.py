@@ -118,7 +118,7 @@ def run_sweep(
     Several processes, on machines that reach the storage, may share the trials. If only lists vary
     and all combinations fit, each is tried once. A trial that was cut off goes on from its
     checkpoint, in the next call or in another process once its heartbeat has stopped. Trials are
-    judged by validation graphs.
+    judged by validation graphs. After Ctrl-C or SIGTERM the trial goes on in the next call.
 
     Args:
         sweep: What to run.
@@ -127,10 +127,6 @@ def run_sweep(
         out: Folder of the trials' run folders, on this machine.
         note: Called with sentences for the user.
         heartbeat: Seconds between two heartbeats of a trial, the same in all processes.
-
-    Raises:
-        DataError: The storage cannot be used, or trials fail one after the other.
-        KeyboardInterrupt: Ctrl-C or SIGTERM; the trial goes on in the next call.
     """
     devices = sweep.varied.get("devices", sweep.shared.get("devices", 1))
     if devices not in (1, [1]) or int(os.environ.get("WORLD_SIZE", "1")) > 1:
