@@ -50,7 +50,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Kept:
-    """A rule that stays, with graphs and a sentence that need it, or why there is no witness."""
+    """A rule that stays.
+
+    Attributes:
+        rule: The rule.
+        witness: Two graphs and a sentence that need it; None where none were found.
+        reason: The witness in words, or why there is none.
+    """
 
     rule: Rule
     witness: dict[str, Any] | None
@@ -59,7 +65,16 @@ class Kept:
 
 @dataclass(frozen=True, repr=False)
 class Derivation:
-    """A fragment on its way to a reduced grammar."""
+    """A fragment, its exhaustive and its reduced grammar, and the proof between them.
+
+    Attributes:
+        fragment: The operations.
+        typing: `paper` or `full`.
+        exhaustive: Every typed rule over the operations.
+        reduction: The search's result: links to the reduced grammar, and alternatives to it.
+        steps: The rules that were removed, step by step, with the reason.
+        kept: The rules that stay, with the reason.
+    """
 
     fragment: Fragment
     typing: Typing
@@ -70,6 +85,7 @@ class Derivation:
 
     @property
     def reduced(self) -> Grammar:
+        """The reduced grammar."""
         reduction = self.reduction
         if reduction.reduced == self.exhaustive:
             return reduction.reduced

@@ -81,14 +81,21 @@ SYMBOLS = {relation: symbol for symbol, relation in OF_SYMBOLS.items()}
 
 @dataclass(frozen=True)
 class Statement:
-    """How the power of one thing stands to that of another."""
+    """How the power of one thing stands to that of another.
 
-    about: str  # `as words`, `with functions`, `as this network` …
+    Attributes:
+        about: `as words`, `with functions`, `as this network` …
+        relation: `equals`, `strictly above`, `at most` …
+        against: `1-WL`, `3-WL`, or another grammar's name.
+        evidence: One sentence each: certificate, theorem cited, pair of graphs, or test.
+        witness: The pairs of graphs among the evidence, with names and graph6.
+    """
+
+    about: str
     relation: Relation
-    against: str  # `1-WL`, `3-WL`, or another grammar's name
-    # one sentence each: certificate, theorem cited, pair of graphs, or test
+    against: str
     evidence: tuple[str, ...] = ()
-    witness: tuple[dict[str, Any], ...] = ()  # the pairs among them, with names and graph6
+    witness: tuple[dict[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "evidence": list(self.evidence), "witness": list(self.witness)}

@@ -55,7 +55,12 @@ _NETWORK = "as this network"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Statements, and what else is to be said, in plain words."""
+    """What a grammar and its network can tell apart; print it to read it.
+
+    Attributes:
+        statements: One for each thing (words, with functions, this network) and each WL test.
+        notes: Remarks in plain words, such as where a network is stronger than its words.
+    """
 
     statements: tuple[Statement, ...] = ()
     notes: tuple[str, ...] = ()

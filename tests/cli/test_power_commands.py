@@ -20,6 +20,12 @@ def test_separate_names_the_sentence_its_values_and_its_depth():
     assert "is 0 on C6 (EhEG) and 12 on 2·C3 (EJaG)" in run("separate", C6, TRIANGLES)[1]
 
 
+def test_a_suite_in_the_place_of_a_grammar_is_named():
+    code, printed = run("power", "r-G_L1", "--suite", "csl", "cfi")
+    assert code == 2
+    assert "cfi is a suite and no grammar; write: --suite cfi" in printed
+
+
 def test_a_large_graph_is_called_as_it_was_typed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     graphs = [nx.random_regular_graph(3, 60, seed=seed) for seed in (1, 2)]

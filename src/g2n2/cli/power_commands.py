@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from ..described import counted
+from ..errors import DataError
 from . import show
 from .options import HELP_OR_TEST, AsJson, Reduce, of_words_or_test
 
@@ -149,7 +150,7 @@ def power(
 ) -> None:
     """What grammars or trained networks tell apart: hard pairs, and bounds for all graphs."""
     from ..api import network_of
-    from ..data.suites import find_suite
+    from ..data.suites import SUITE_NAMES, find_suite
     from ..figures import check_plot
     from ..power import table
     from ..power.table import draw_plot
@@ -159,6 +160,10 @@ def power(
 
     if plot is not None:
         check_plot(plot)
+    if suites := [text for text in grammars if text.lower() in SUITE_NAMES]:
+        raise DataError(
+            f"{suites[0]} is a suite and no grammar; write: --suite {suites[0].lower()}"
+        )
     networks = {text: network_of(text) for text in grammars if _is_saved(text)}
     taken = [of_words_or_test(text, reduce) for text in grammars if text not in networks]
     notes = [one.note for one in taken if not isinstance(one, WLTest) and one.note]

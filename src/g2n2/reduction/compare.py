@@ -73,7 +73,16 @@ class Inclusion:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two grammars, both inclusions, as words alone or with sums and pointwise functions."""
+    """How two grammars stand to each other.
+
+    Attributes:
+        left: The first grammar.
+        right: The second.
+        mode: `words`, or `with f`: with sums and pointwise functions.
+        assume: What is known of A.
+        forward: Whether the right grammar is at least as strong as the left, with the evidence.
+        backward: Whether the left grammar is at least as strong as the right.
+    """
 
     left: Grammar
     right: Grammar

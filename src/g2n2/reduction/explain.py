@@ -21,17 +21,27 @@ MAX_IDENTITIES = 8
 
 @dataclass(frozen=True)
 class ProofStep:
-    """Rules removed for one reason."""
+    """Rules removed for one reason.
 
-    title: str  # the reason in two or three words
-    removed: tuple[Rule, ...]  # the rules that go
-    added: tuple[Rule, ...]  # the rules that take their place
-    reason: str  # why, in a sentence
-    # the equations the certificate checks, without the scalars carried along
+    Attributes:
+        title: The reason in two or three words.
+        removed: The rules that go.
+        added: The rules that take their place.
+        reason: Why, in a sentence.
+        identities: The equations the certificate checks, without the scalars carried along.
+        status: `checked` by patterns, or `cited`.
+        paper: Where and how the paper argues it, if it is about this grammar.
+        ours: Where our argument differs from the paper's.
+    """
+
+    title: str
+    removed: tuple[Rule, ...]
+    added: tuple[Rule, ...]
+    reason: str
     identities: tuple[str, ...]
-    status: str  # `checked` by patterns, or `cited`
-    paper: str  # where and how the paper argues it, if it is about this grammar
-    ours: str  # where our argument differs from it
+    status: str
+    paper: str
+    ours: str
 
 
 _REASONS: dict[str, str] = {
