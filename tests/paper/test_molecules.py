@@ -301,7 +301,7 @@ def test_the_page_says_who_wins(tmp_path):
 def test_molhiv_is_compared_with_what_is_published(area, where, tmp_path):
     record("molhiv/official/GINE", 0, 0.7).write(tmp_path)
     record("molhiv/official/G2N2", 0, area).write(tmp_path)
-    assert facts(Results(tmp_path))[where] == ["molhiv (official)"]
+    assert facts(Results(tmp_path))[where] == ["molhiv (official, one seed)"]
 
 
 def test_contenders_on_other_molecules_are_not_put_side_by_side(tmp_path):

@@ -243,6 +243,7 @@ def molecules(results: Results) -> dict[str, Any]:
     best: dict[str, str] = {}
     reached: list[str] = []
     behind: list[str] = []
+    won: set[tuple[str, str]] = set()
     absent: dict[str, list[str]] = {}
     listed = cited("molhiv").rows
     for problem, how in molecule_problems():
@@ -263,11 +264,16 @@ def molecules(results: Results) -> dict[str, Any]:
             best[label] = next(name for name, value in others.items() if value == top)
         if ours := values[OURS]:
             mean = round(ours.mean, 3)
-            (reached if better((mean, top)) == mean else behind).append(label)
-    labels = {m.name: {f"{m.name} ({how})" for how in m.splits} for m in MOLECULE_SETS}
+            few = {1: ", one seed", 2: ", two seeds"}.get(ours.seeds, "")
+            mention = f"{problem.name} ({how}{few})"
+            if better((mean, top)) == mean:
+                reached.append(mention)
+                won.add((problem.name, how))
+            else:
+                behind.append(mention)
     return {
         "best": best,
-        "sets": [name for name, splits in labels.items() if splits <= set(reached)],
+        "sets": [m.name for m in MOLECULE_SETS if all((m.name, how) in won for how in m.splits)],
         "reached": reached,
         "behind": behind,
         "absent": absent,
