@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..described import Described, some, span
+from ..described import Described, counted, some, span
 from ..errors import DataError
 from ..graphs import Adjacency
 from ..notebook_html import graph_svg
@@ -369,7 +369,7 @@ def assemble(
     positions = [record.positions for record in records if record.positions is not None]
     if 0 < len(positions) < len(records):
         lacking = len(records) - len(positions)
-        notes = (*notes, f"{lacking} graphs lack 3D positions, so none are kept.")
+        notes = (*notes, f"No positions are kept: {counted(lacking, 'graph')} without any.")
     if any(record.weights is not None for record in records):
         ones = (np.ones(count, np.float32) for count in edge_counts)
         weights = zip(records, ones, strict=True)

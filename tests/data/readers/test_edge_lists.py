@@ -29,7 +29,7 @@ def test_edges_alone(tmp_path: Path) -> None:
     assert graphs.adjacency(1).tolist() == [[0, 2], [2, 0]]
     assert graphs.edge_names == ("length",)
     assert sorted(graphs.edge_features[:, 0].tolist()) == [0.5, 0.5, 1.5, 1.5, 2.5, 2.5]
-    assert any("3 edges are written one way" in note for note in graphs.notes)
+    assert any("Written one way and entered both ways: 3 edges." in note for note in graphs.notes)
 
 
 def test_all_three_files(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_gaps_and_repeated_lines_are_noted(tmp_path: Path) -> None:
     graphs = read_graphs(path)
     assert graphs.adjacency(0).tolist() == [[1, 1], [1, 0]]  # node 2, then node 10
     assert any("graph 1 has no node 3" in note for note in graphs.notes)
-    assert any("1 edges are written twice" in note for note in graphs.notes)
+    assert any("Written twice and entered once: 1 edge." in note for note in graphs.notes)
 
 
 def test_ids_are_the_graphs_unless_another_column_is_named(tmp_path: Path) -> None:

@@ -265,7 +265,7 @@ def _number_edges(
                     + ("" if directed else ", or read with directed=True")
                 )
     if repeated := len(table) - len(written):
-        notes.append(f"{repeated} edges are written twice and entered once.")
+        notes.append(f"Written twice and entered once: {counted(repeated, 'edge')}.")
     if (one_way := sum((end, start) not in written for start, end in written)) and not directed:
-        notes.append(f"{one_way} edges are written one way and entered both ways.")
+        notes.append(f"Written one way and entered both ways: {counted(one_way, 'edge')}.")
     return np.array(list(entered), np.int64).reshape(-1, 2).T, np.array(list(entered.values()))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...described import counted
 from ...errors import DataError
 from ...graphs.text import LONGEST_SMILES, chemistry, chemistry_fault, parse_smiles, quoted
 from ...input_files import printable
@@ -434,7 +435,9 @@ class MoleculeFile:
             notes.append("Bonds are found from the distances between atoms.")
         molecules = parsed.molecules.values()
         if without := sum(not molecule.has_orders for molecule in molecules):
-            notes.append(f"{without} molecules get no bond orders: each bond counts as single.")
+            notes.append(
+                f"Without bond orders, each bond a single one: {counted(without, 'molecule')}."
+            )
         read = table.keep([*parsed.molecules])
         labels = read_labels(read, options, self._used, self._joined, self.naming)
         notes += [*fragment_notes(parsed.fragmented, options.largest), *labels.pop("notes")]
