@@ -109,7 +109,7 @@ def test_a_compiled_network_still_refuses_wrong_features() -> None:
 @pytest.mark.slow
 def test_inductor_agrees_forward_and_backward() -> None:
     model = network("r-G_L3", preset="modern")
-    compiled = torch.compile(model, fullgraph=True)
+    compiled = torch.compile(model, fullgraph=True, dynamic=True)  # once for all sizes
     for sizes in ((1, 2, 7), (5, 29)):
         data = batch(model, *sizes)
         expected = model(data)
