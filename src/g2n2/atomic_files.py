@@ -77,6 +77,16 @@ def check_output(path: Path) -> None:
             raise PermissionError(errno.EACCES, f"the folder {folder} cannot be written")
 
 
+def refuse_overwriting(out: Path, *sources: str | Path) -> None:
+    """Refuse an output that is one of the files read; those that do not exist are left aside."""
+    for source in map(Path, sources):
+        if os.path.exists(out) and os.path.exists(source) and out.samefile(source):
+            raise DataError(
+                f"{out} would overwrite the graphs that are read or were trained on; name another "
+                "file"
+            )
+
+
 def write_output(path: Path, content: bytes) -> None:
     """Write a file a user named, with its folder where that is below the working folder."""
     check_output(path)

@@ -219,6 +219,15 @@ def test_what_cannot_be_explained(trained: Path, words: tuple[str, ...], part: s
     assert part in explain(trained, *words)
 
 
+def test_what_is_read_is_not_overwritten(trained: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("smiles\nCCO\n")
+    for out in (new, trained / "mine.csv"):
+        before = out.read_bytes()
+        assert "would overwrite" in explain(trained, str(new), "--out", str(out))
+        assert out.read_bytes() == before
+
+
 def test_a_network_of_several_targets_asks_which() -> None:
     done = CliRunner().invoke(app, ["explain", "qm9", "--smiles", "CCO"])
     assert "choose what to explain with --target: mu, alpha" in str(done.exception)

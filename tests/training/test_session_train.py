@@ -75,6 +75,26 @@ def test_predictions_are_the_same_by_every_way(csv: Path, tmp_path: Path) -> Non
     assert again.scores["atoms"]["mae"] == pytest.approx(
         float(np.abs(by_file.values[:, 0] - [len(s) for s in MOLECULES]).mean())
     )
+    before = csv.read_bytes()
+    with pytest.raises(DataError, match="would overwrite the graphs that are read or were trained"):
+        run.predict_to(csv, csv)
+    with pytest.raises(DataError, match="would overwrite"):
+        by_file.to_csv(csv)
+    new = tmp_path / "new.csv"
+    new.write_bytes(before)
+    with pytest.raises(DataError, match="would overwrite"):
+        run.predict_to(new, csv)
+    assert csv.read_bytes() == before
+    with pytest.raises(DataError, match=r"an interval is '0\.9'; expected a share below 1"):
+        run.predict(csv, interval="0.9")  # type: ignore[arg-type]
+    with pytest.raises(
+        DataError, match=r"got Run, expected a network; that of a run is run\.model"
+    ):
+        g2n2.explain(run, ["C6"])  # type: ignore[arg-type]
+    with pytest.raises(
+        DataError, match="target in train should be a name, or a list of names, got 5"
+    ):
+        train(csv, 5, **SMALL)  # type: ignore[arg-type]
     rows = by_list.rows()
     assert len(rows) == len(by_list) == len(MOLECULES)
     assert rows[3]["atoms"] == by_list.values[3, 0]
@@ -102,8 +122,7 @@ def test_one_graph_and_what_is_no_list_of_graphs(csv: Path, tmp_path: Path) -> N
     run = train(rings(), out=tmp_path / "run", **SMALL)
     expected = run.predict([nx.cycle_graph(4)]).values
     assert np.array_equal(run.predict(nx.cycle_graph(4)).values, expected)
-    with pytest.raises(DataError, match=r"got one ndarray of two axes; .* \[matrix\]"):
-        run.predict(nx.to_numpy_array(nx.cycle_graph(4)))
+    assert np.array_equal(run.predict(nx.to_numpy_array(nx.cycle_graph(4))).values, expected)
     with pytest.raises(DataError, match="got int; expected a path or a list of graphs"):
         run.predict(5)  # type: ignore[arg-type]
     molecules = train(csv, "atoms", out=tmp_path / "molecules", **SMALL)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..atomic_files import check_output, replace_file
+from ..atomic_files import check_output, refuse_overwriting, replace_file
 from ..described import counted, shown_number, signed
 from ..errors import DataError
 from . import show
@@ -66,6 +66,7 @@ def explain(
     if out.suffix == ".svg" and not drawn:
         raise DataError("only molecules are drawn: end the name of --out in .csv")
     check_output(out)
+    refuse_overwriting(out, *([file] if file else []), trained.config.dataset)
     try:
         reference = held_out(trained, max(check, REFERENCE))
     except DataError as fault:

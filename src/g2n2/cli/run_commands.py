@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..atomic_files import check_output
+from ..atomic_files import check_output, refuse_overwriting
 from ..described import aligned, counted, shown_number
 from ..errors import DataError
 from . import show
@@ -318,12 +318,7 @@ def check_out(out: Path, *sources: str) -> None:
         raise DataError(
             f"{out} is to be CSV, which Excel and pandas open: give --out the ending .csv"
         )
-    for source in map(Path, sources):
-        if os.path.exists(out) and os.path.exists(source) and out.samefile(source):
-            raise DataError(
-                f"--out {out} would overwrite the graphs that are read or were trained on; "
-                "name another file"
-            )
+    refuse_overwriting(out, *sources)
 
 
 def _options(smiles: str | None, id_column: str | None, pairs: list[str] | None) -> dict[str, Any]:

@@ -129,6 +129,11 @@ def explain(
         DataError: They are no graphs, there are fewer than two values, so that nothing varies, or
             no word to try.
     """
+    if not hasattr(model, "parameters"):
+        raise DataError(
+            f"got {type(model).__name__}, expected a network; that of a run is run.model, and "
+            "g2n2 explain RUN explains its predictions"
+        )
     weight = next(model.parameters())
     batch = _batch(graphs).to(weight.device, weight.dtype)
     sort = model.plan.readout.sort

@@ -200,9 +200,9 @@ NO_CALIBRATION = Calibration((), (), (), (), (), TrainingRange(*[()] * 7))
 
 def check_interval(interval: float) -> float:
     """The level itself, 0 for no interval; a DataError if it is not from 0 to below 1."""
-    if not 0 <= interval < 1:
+    if not isinstance(interval, int | float) or not 0 <= interval < 1:
         raise DataError(
-            f"the level of an interval is {interval:g}; expected a share below 1, such as 0.9, or "
+            f"the level of an interval is {interval!r}; expected a share below 1, such as 0.9, or "
             "0 for no interval"
         )
     return interval

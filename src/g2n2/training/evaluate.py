@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..atomic_files import refuse_overwriting
 from ..data.batch import PackedBatch
 from ..data.batching import ordered_batches
 from ..data.graph_set import GraphSet, Ints, ragged_rows
@@ -296,6 +297,7 @@ class Outcome(Described):
 
     def to_csv(self, path: str | Path, truth: bool = False) -> None:
         """Write `rows` as CSV, whole or not at all."""
+        refuse_overwriting(Path(path), *filter(None, [self.graphs.source.get("path")]))
         write_rows(Path(path), self.rows(truth), self.columns(truth), self.digits)
 
     def columns(self, truth: bool = False) -> list[str]:

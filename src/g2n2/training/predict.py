@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .. import __version__
+from ..atomic_files import refuse_overwriting
 from ..data.graph_set import GraphSet
 from ..data.readers import SHOWN, Options, settle_bad_records
 from ..data.readers.molecules import fragment_notes
@@ -159,6 +160,8 @@ def predict_to(
         workers: Actors of the cluster.
         progress: Called after every chunk with the records done and the number of all records.
     """
+    files = [source] if isinstance(source, str | Path) else []
+    refuse_overwriting(out, *files, run.config.dataset)
     if chunk < 1:
         raise DataError(f"chunk is {chunk}, expected at least 1")
     if engine not in ENGINES:

@@ -140,6 +140,8 @@ def train(
     arguments = dict(locals())
     if out is not None:
         check_folder(Path(out))
+    if not isinstance(target, Iterable):
+        raise DataError(f"target in train should be a name, or a list of names, got {target!r}")
     targets = (target,) if isinstance(target, str) else tuple(target)
     settings = {f.name: arguments[f.name] for f in fields(RunConfig) if f.name in arguments}
     if baseline or (start and grammar == RunConfig.grammar):
