@@ -223,3 +223,30 @@ def test_sentences_name_their_mark(backend: str) -> None:
     model(batch_of(nx.star_graph(3)))
     (weight,) = (x.item() for name, x in model.named_parameters() if name.startswith("layers"))
     assert read[0].tolist() == [[3, weight], *[[1, weight]] * 3]
+
+
+@pytest.mark.parametrize("backend", ["reference", "packed"])
+@pytest.mark.parametrize(
+    ("rules", "own", "other"),
+    [
+        ("V′ → AV′ | u", "Σu. uᵀV′ | Σu. uᵀA³u", "Σu. uᵀV′ | Σv. vᵀA³v"),
+        ("V″ → AV″ | u | w", "Σu. Σw. wᵀV″ | Σu. Σw. uᵀA²w", "Σu. Σw. wᵀV″ | Σw. Σu. wᵀA²u"),
+        (
+            "V → AV | 1 | Σu. V′ ; V′ → AV′ | u | V",
+            "1ᵀV | Σu. uᵀV′ | Σu. uᵀA³u",
+            "1ᵀV | Σu. uᵀV′ | Σx. xᵀA³x",
+        ),
+    ],
+)
+def test_a_sum_without_variables_may_call_its_mark_by_any_letter(
+    rules: str, own: str, other: str, backend: str
+) -> None:
+    batch = batch_of(nx.lollipop_graph(4, 2), nx.path_graph(3))
+    one, same = (network(f"{rules} ; S → {x}", backend=backend)(batch) for x in (own, other))
+    torch.testing.assert_close(one, same, rtol=0, atol=0)
+
+
+def test_a_sentence_may_sum_over_more_marks_than_words_have() -> None:
+    batch, rules = batch_of(nx.lollipop_graph(4, 2)), "V′ → AV′ | v ; S → Σv. vᵀV′ | Σv. Σw. vᵀA²w"
+    one, other = (network(rules, backend=x)(batch) for x in ("reference", "packed"))
+    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)

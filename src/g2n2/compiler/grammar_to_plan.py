@@ -27,6 +27,7 @@ from .marks import (
     copies_meet,
     has_function_between,
     inside,
+    with_named_marks,
 )
 from .plan import LayerPlan, Linear, MemoryUpdate, NetworkPlan, RuleStep, Selector
 from .presets import Preset, find_preset, with_pair_norm
@@ -81,6 +82,7 @@ def plan_network(
     name = grammar.name or "this grammar"
     if reasons := unsupported(grammar, chosen, supports, marks):
         raise LoweringError(f"{name} cannot be compiled:\n  " + "\n  ".join(reasons))
+    grammar = with_named_marks(grammar)
     only_free = functions == "free"
     features = node_features, edge_features, directed, only_free
     whole, scoped = grammar, None

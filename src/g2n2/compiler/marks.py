@@ -15,13 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Literal, cast
 
 from ..errors import LoweringError
 from ..grammars.grammar import Grammar
 from ..grammars.rules import Rule, crosses
 from ..language.sorts import M, S, Sort, V
-from ..language.terms import A, Apply, Hole, Leaf, MarkSum, Term, apply, leaves, subterms
+from ..language.terms import (
+    A,
+    Apply,
+    Hole,
+    Leaf,
+    MarkSum,
+    Term,
+    apply,
+    leaves,
+    substitute,
+    subterms,
+)
 from ..validation import MOST_LAYERS
 
 if TYPE_CHECKING:
@@ -142,6 +154,27 @@ def check_meeting(grammar: Grammar, marks: Marks) -> list[str]:
     return reasons
 
 
+def with_named_marks(grammar: Grammar) -> Grammar:
+    """The grammar with each leading sum over the mark of its scope, by the name words give it.
+
+    A sum without variables may call it by another: `Σw. wᵀA³w` beside `V′ → v`.
+    """
+    names = grammar.marks
+
+    def named(rule: Rule) -> Rule:
+        body, marks = rule.body, list[str]()
+        called: dict[str, Term] = {}
+        for mark in names[rule.head.scope :]:
+            if isinstance(body, MarkSum):
+                called[body.mark], body = Leaf(mark, V), body.body
+                marks.insert(0, mark)
+        body = reduce(lambda term, mark: MarkSum(mark, term), marks, substitute(body, called))
+        return Rule(rule.head, body)
+
+    rules, readout = (tuple(map(named, part)) for part in (grammar.rules, grammar.readout))
+    return replace(grammar, rules=rules, readout=readout)
+
+
 def inside(grammar: Grammar) -> Grammar:
     """The words inside all marks of a grammar, as a grammar whose words may use the marks.
 
@@ -163,6 +196,11 @@ def inside(grammar: Grammar) -> Grammar:
                 "rules outside the marks, as r-G_L3Σ does"
             )
         elif (sentence := _innermost(rule.body)) is not None:
+            if _sums(rule.body) > scope - rule.head.scope:
+                raise LoweringError(
+                    f"{rule} sums over more marks than the words of {grammar.name or 'the grammar'}"
+                    " have: write it without the inner Σ, as `vᵀA1` for `Σw. vᵀAw`"
+                )
             sentences.append(Rule(S, sentence).plain)
     rules = tuple(rule.plain for rule in grammar.rules if rule.head.scope == scope)
     return replace(grammar, rules=rules, readout=tuple(dict.fromkeys(sentences)))
@@ -239,6 +277,11 @@ def _sums_scalars(body: Term, scope: int, most: int) -> bool:
         case Apply(op="matmul" | "hadamard", args=args):
             return all(isinstance(arg, Hole) and arg.sort == S for arg in args)
     return False
+
+
+def _sums(body: Term) -> int:
+    """How many sums over marks a term begins with."""
+    return 1 + _sums(body.body) if isinstance(body, MarkSum) else 0
 
 
 def _innermost(body: Term) -> Term | None:
