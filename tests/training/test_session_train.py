@@ -149,6 +149,16 @@ def test_graphs_that_were_in_memory_are_asked_for(tmp_path: Path) -> None:
     assert run.own_graphs().sizes.tolist() == [len(graph) for graph in rings()]
 
 
+def test_a_data_set_is_scored_though_a_folder_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = {"count": 30, "nodes": 8}
+    run = train("regular", "triangle", out=tmp_path / "run", options=options, **SMALL)
+    (tmp_path / "regular").mkdir()
+    assert len(run.predict("regular", options, targets=True)) == 30
+
+
 def test_the_nodes_of_one_graph_are_not_split(tmp_path: Path) -> None:
     graph = nx.karate_club_graph()
     nx.set_node_attributes(graph, {node: float(node % 2) for node in graph}, "y")

@@ -337,7 +337,8 @@ class Run:
                 carried = {"hydrogens": False, **carried}
         wanted = tuple(column.name for column in self.task.columns) if targets else ()
         reading = {"target": wanted, **carried, **(options or {})}
-        if targets and os.path.exists(source) and takes_option(source, "task", reading):
+        in_file = os.path.exists(source) and not names_dataset(str(source))
+        if targets and in_file and takes_option(source, "task", reading):
             # What the targets are is known, however few a file has; classes are matched by name.
             kind = "regression" if self.task.kind == "regression" else "multiclass"
             reading = {"task": kind, **reading}
