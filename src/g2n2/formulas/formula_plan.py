@@ -25,7 +25,7 @@ from ..grammars.rules import Rule, is_linear
 from ..grammars.words import parse_word
 from ..language.printing import to_text
 from ..language.sorts import SORTS, M, R, S, Sort, V
-from ..language.terms import ONE, Apply, MarkSum, Number, Term, apply, multilinear, subterms
+from ..language.terms import ONE, Apply, Number, Term, apply, has_mark_sum, multilinear
 from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of, stages, work
 from .formula_to_atoms import Realiser, simpler, sums
 from .marked_formulas import under_marks
@@ -306,7 +306,7 @@ def plan_formulas(
         summed = [under_marks(term, grammar.marks) for term in parsed]
         parsed, added = [term for term, _ in summed], [constant for _, constant in summed]
     for term in parsed:
-        if any(isinstance(part, MarkSum) for part in subterms(term)):
+        if has_mark_sum(term):
             raise LoweringError(
                 f"{term} sums over marks (Σ), and {grammar.name or 'the grammar'} does not: take a "
                 "grammar with a mark, such as r-G_L3Σ"

@@ -15,7 +15,7 @@ from ..errors import LoweringError
 from ..grammars.matching import joined, spread, written_out
 from ..language.printing import to_text
 from ..language.sorts import S, V
-from ..language.terms import Apply, Leaf, MarkSum, Number, Term, apply, subterms
+from ..language.terms import Apply, Leaf, MarkSum, Number, Term, apply, has_mark_sum
 from .formula_to_atoms import sums
 
 
@@ -80,7 +80,7 @@ def _summed(sentence: Term, mark: str) -> Term:
     """A sentence as what is summed over the mark."""
     if isinstance(sentence, MarkSum):
         return sentence.body
-    if _has_sums(sentence):
+    if has_mark_sum(sentence):
         raise LoweringError(
             f"{to_text(sentence)} does more with a sum over marks than add it up, and a network "
             "sums over its marks last: write a combination of sentences Σv. e"
@@ -95,7 +95,3 @@ def _summed(sentence: Term, mark: str) -> Term:
         f"{to_text(sentence)} is no sum over nodes, as those over a mark are; write it as one, "
         "such as 1ᵀA1"
     )
-
-
-def _has_sums(term: Term) -> bool:
-    return any(isinstance(part, MarkSum) for part in subterms(term))

@@ -17,11 +17,10 @@ from ..language.terms import (
     MARKS,
     Hole,
     Leaf,
-    MarkSum,
     Term,
+    has_mark_sum,
     leaves,
     operators,
-    subterms,
 )
 from .rules import ARROWS, Rule, bound_scopes, parse_rules
 
@@ -139,7 +138,7 @@ class Grammar:
     @property
     def marked(self) -> bool:
         """Whether a rule sums over marks."""
-        return any(isinstance(t, MarkSum) for r in self.all_rules for t in subterms(r.body))
+        return any(has_mark_sum(rule.body) for rule in self.all_rules)
 
     @property
     def marks(self) -> tuple[str, ...]:

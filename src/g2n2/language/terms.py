@@ -287,6 +287,11 @@ def multilinear(term: Term) -> bool:
     return not (isinstance(term, Number) and term.value != 1) and term != HOLLOW
 
 
+def has_mark_sum(term: Term) -> bool:
+    """Whether a term sums over marks anywhere."""
+    return any(isinstance(part, MarkSum) for part in subterms(term))
+
+
 def operation_count(term: Term) -> int:
     """How many operations a term applies: the size used by word enumeration."""
     return term.operations

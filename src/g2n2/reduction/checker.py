@@ -20,7 +20,7 @@ from ..errors import G2N2Error
 from ..language.operations import Operation
 from ..language.registry import registered
 from ..language.sorts import M, R, S, Sort, V
-from ..language.terms import ONE, Apply, Hole, MarkSum, apply, holes, leaves, subterms
+from ..language.terms import ONE, Apply, Hole, apply, has_mark_sum, holes, leaves, subterms
 from .checker_patterns import SIGNATURES, WITHOUT_PATTERN, Refused, require
 from .full_marks_checker import check_full, check_words
 from .marked_checker import check_marked
@@ -240,7 +240,7 @@ def _has_marks(rule: Rule) -> bool:
     head, body = rule
     scopes = {head.scope, *(hole.scope for hole in holes(body))}
     named = {leaf.name for leaf in leaves(body)} & {"y", "z"}
-    return scopes != {0} or bool(named) or any(isinstance(t, MarkSum) for t in subterms(body))
+    return scopes != {0} or bool(named) or has_mark_sum(body)
 
 
 def _function_words(link: dict[str, Any]) -> list[str]:

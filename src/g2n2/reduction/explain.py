@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..grammars.fragments import Fragment
 from ..grammars.grammar import Grammar, Rule
 from ..language.sorts import M, R, S, V
-from ..language.terms import Apply, Hole, Leaf, MarkSum, Term, apply, fill, operators, subterms
+from ..language.terms import Apply, Hole, Leaf, Term, apply, fill, has_mark_sum, operators
 from .full_marks import law_text
 from .invariants import Form
 from .lemmas import Lemma
@@ -165,7 +165,7 @@ def _marked_steps(link: Simulation, proof: MarkedProof) -> list[ProofStep]:
     plain_rules: dict[str, list[Rule]] = {title: [] for title in _REASONS}
     for rule in (rule for rule in link.larger.all_rules if rule not in kept):
         plain = _unprimed(rule)
-        if any(isinstance(part, MarkSum) for part in subterms(rule.body)):
+        if has_mark_sum(rule.body):
             title = "products in a sum"
         elif rule.head.scope < depth or isinstance(rule.body, Hole):
             title = "outside"

@@ -35,11 +35,11 @@ from ..language.terms import (
     Term,
     apply,
     fill,
+    has_mark_sum,
     holes,
     leaves,
     mark_sum,
     substitute,
-    subterms,
 )
 from .checker_patterns import SlotGraph, require
 from .obligation_checker import (
@@ -141,8 +141,7 @@ def _linear_sums(rules: list[Rule], mark: str, outer: Sort) -> Iterator[Rule]:
         variables = holes(body)
         if head == outer and len(variables) == 1 and variables[0].scope == outer.scope:
             inner = Hole(variables[0].within(1))
-            plain = not any(isinstance(part, MarkSum) for part in subterms(body))
-            if plain and (variables[0], MarkSum(mark, inner)) in rules:
+            if not has_mark_sum(body) and (variables[0], MarkSum(mark, inner)) in rules:
                 yield head, MarkSum(mark, fill(body, [inner]))
 
 
@@ -268,8 +267,7 @@ def mark_names(rules: list[Rule], where: str) -> list[str]:
 
 
 def require_plain(body: Term, where: str) -> None:
-    inner = any(isinstance(part, MarkSum) for part in subterms(body))
-    require(not inner, f"{where}: {body} sums over marks inside a term")
+    require(not has_mark_sum(body), f"{where}: {body} sums over marks inside a term")
 
 
 def unprimed(body: Term, marks: list[str], depth: int) -> Term:

@@ -45,12 +45,12 @@ from ..language.terms import (
     Term,
     apply,
     fill,
+    has_mark_sum,
     holes,
     leaves,
     mark_sum,
     multilinear,
     substitute,
-    subterms,
 )
 from .invariants import Claim, Obligation, opaque
 from .proof_goals import Need, split
@@ -272,7 +272,8 @@ class LawFinder:
             case "reroot":
                 return self._rerooted(obligation)
             case "merge":
-                word = self._word((V, pattern_of(_product_at_z(), self.assume)))
+                both = apply("hadamard", opaque(V, 0), opaque(V, 1))  # what they make at z
+                word = self._word((V, pattern_of(both, self.assume)))
                 return None if word is None else self._witness(obligation, (), (word,))
             case "return":
                 return self._returned(obligation)
@@ -330,11 +331,6 @@ class LawFinder:
         return witnessed(obligation, factors, words, right, self.assume)
 
 
-def _product_at_z() -> Term:
-    """The column that both of two columns make at a vertex."""
-    return apply("hadamard", opaque(V, 0), opaque(V, 1))
-
-
 def _filled(rule: Rule) -> Term:
     return fill(rule.body, [opaque(sort, i) for i, sort in enumerate(rule.holes)])
 
@@ -344,7 +340,7 @@ def _entries(matrix: Term, other: Term) -> Term:
 
 
 def is_plain(body: Term) -> bool:
-    return multilinear(body) and not any(isinstance(t, MarkSum) for t in subterms(body))
+    return multilinear(body) and not has_mark_sum(body)
 
 
 def product_rules(grammar: Grammar, scope: int = 0) -> list[str]:

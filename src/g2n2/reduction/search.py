@@ -9,9 +9,10 @@ templates are bit masks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from math import prod
+from operator import or_
 
 from ..grammars.grammar import Grammar, Level, Rule
 from ..grammars.membership import bits
@@ -233,7 +234,7 @@ class _Cover:
     def _unions(self, parts: Sequence[Sequence[Choice]]) -> Iterable[Choice]:
         """One choice of each part, together; the minimal ones where there are very many."""
         if prod(map(len, parts)) <= MAX_CHOICES**2:
-            return map(_union, product(*parts))
+            return (reduce(or_, choices, 0) for choices in product(*parts))
         total = [0]
         for part in parts:
             total = self._antichain(
@@ -250,13 +251,6 @@ class _Cover:
                 if len(kept) == MAX_CHOICES:
                     break
         return kept
-
-
-def _union(choices: Iterable[Choice]) -> Choice:
-    total = 0
-    for choice in choices:
-        total |= choice
-    return total
 
 
 def _paper_order(rule: Rule) -> tuple[int, bool, int, int, str]:

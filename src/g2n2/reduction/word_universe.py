@@ -65,7 +65,9 @@ class Universe:
         assume: Assumption,
     ) -> None:
         self.assume = assume
-        limits = _label_counts(target, assume)
+        limits = Counter(edge.label for edge in target.edges)  # how often each may be used
+        if assume == "simple" and limits["A"]:  # where A⊙A = A, twice as often
+            limits["A"] *= 2
         self._digit = {label: 1 << (_DIGIT * i) for i, label in enumerate(sorted(limits))}
         self._carries = sum(digit << (_DIGIT - 1) for digit in self._digit.values())
         self._limit = self._carries + sum(n * self._digit[label] for label, n in limits.items())
@@ -251,14 +253,6 @@ class Universe:
             here = Counter(signature)
             self._placeable[signature] = any(not (here - allowed) for allowed in self._allowed)
         return self._placeable[signature]
-
-
-def _label_counts(target: Pattern, assume: Assumption) -> dict[str, int]:
-    """How often each label may be used; where A⊙A = A, A may be used twice as often."""
-    counts = dict(Counter(edge.label for edge in target.edges))
-    if assume == "simple" and "A" in counts:
-        counts["A"] *= 2
-    return counts
 
 
 @lru_cache(maxsize=100_000)
