@@ -159,6 +159,15 @@ def test_a_data_set_is_scored_though_a_folder_is_called_so(
     assert len(run.predict("regular", options, targets=True)) == 30
 
 
+def test_contributions_of_nodes_that_are_alike_are_not_checked(tmp_path: Path) -> None:
+    from g2n2.training.explain_run import Explainer
+
+    run = train(rings(), out=tmp_path / "run", **SMALL)
+    graphs = g2n2.read_graphs(rings(4))
+    agreement = Explainer(run, None, graphs).agreement(graphs)
+    assert str(agreement).endswith("no held-out graph has nodes that differ in them")
+
+
 def test_the_nodes_of_one_graph_are_not_split(tmp_path: Path) -> None:
     graph = nx.karate_club_graph()
     nx.set_node_attributes(graph, {node: float(node % 2) for node in graph}, "y")

@@ -67,7 +67,7 @@ class Agreement:
 
     def __str__(self) -> str:
         if not self.correlations:
-            return "no held-out graph to check the contributions on"
+            return "contributions are not checked: no held-out graph has nodes that differ in them"
         quantiles = np.quantile(self.correlations, (0.25, 0.5, 0.75))
         low, middle, high = (shown_number(f"{value:.2f}") for value in quantiles)
         return (
