@@ -8,7 +8,7 @@ import torch
 
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
-from g2n2.nn.input_memories import input_memories
+from g2n2.nn.input_memories import halved, input_memories, part_of
 
 
 def batch(nodes, edges):
@@ -75,3 +75,16 @@ def test_a_network_makes_no_constant_its_rules_do_not_name():
     adjacency = torch.ones(1, 3, 3)
     _, constants = model.final(adjacency, torch.zeros(1, 3, 0), torch.zeros(1, 3, 3, 0), mask)
     assert "J" not in constants.made
+
+
+def test_a_part_of_memories_in_two_halves_keeps_both():
+    """Three features of nodes and one column; in half precision 1/3 needs the second half."""
+    whole = GrammarGNN("GNNML1", 3, width=4, layers=1).plan.inputs
+    part = replace(whole, column=tuple(name for name in whole.column if name == "X"))
+    assert len(part.column) < len(whole.column)
+    values = torch.tensor([[1 / 3, 1 / 5, 1 / 7, 1 / 9]])
+    first = part_of({"V": halved(values, torch.bfloat16)}, whole, part)["V"]
+    places = [0, 1, 2] if whole.column[0] == "X" else [1, 2, 3]
+    high, low = first.float().chunk(2, dim=-1)
+    torch.testing.assert_close(high + low, values[:, places], rtol=1e-4, atol=0)
+    assert part_of({"V": values}, whole, part)["V"].equal(values[:, places])

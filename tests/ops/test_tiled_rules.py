@@ -48,24 +48,22 @@ def test_products_of_several_tiles(kind, has_tail, dtype, launches, poisoned, mo
         leaves.append(drawn(packing.nodes, width, dtype=dtype))
     name = "matrix_matrix" if kind == "matrix_matrix" else "matrix_column"
     rows = known.pairs if kind == "matrix_matrix" else known.nodes
-    given = leaves[1:] if kind == "adjacency" else leaves
-
-    def run(op, x, at):
-        fixed = [x[0].detach()] if kind == "adjacency" else []
-        return outcome(lambda *a: op(*fixed, *a), x[len(fixed) :], at, rows)
-
-    value, slopes = run(getattr(tiled, name), leaves, packing)
+    value, slopes = outcome(getattr(tiled, name), leaves, packing, rows)
     counts = [known.pairs, known.nodes]
     wide = [
         x.detach()[:count].double().requires_grad_()
         for x, count in zip(leaves, counts, strict=False)
     ]
-    if kind == "adjacency":
-        wide[0] = wide[0].detach().expand(-1, width).contiguous()
-    expected, wanted = run(getattr(packed, name), wide, known)
+
+    def plain(matrix, *rest):
+        if kind == "adjacency":  # the same matrix for every channel
+            matrix = matrix.expand(-1, width).contiguous()
+        return getattr(packed, name)(matrix, *rest)
+
+    expected, wanted = outcome(plain, wide, known, rows)
     assert_near("value", value[:rows], expected, dtype)
     assert not value[rows:].any(), "rows of no graph"
-    for leaf, got, want in zip(given, slopes, wanted, strict=True):
+    for leaf, got, want in zip(leaves, slopes, wanted, strict=True):
         assert_near("gradient", got[: len(want)], want, dtype)
         assert not got[len(want) :].any(), leaf.shape
     assert f"tiled_rules.{name}_kernel" in launches

@@ -100,12 +100,16 @@ def input_memories(
 
 
 def part_of(memories: Memories, whole: InputPlan, part: InputPlan) -> Memories:
-    """The channels of input memories that are those of a part of their plan."""
+    """The channels of input memories that are those of a part of their plan.
+
+    Where memories come in two halves (`halved`), so do those of the part.
+    """
     chosen: Memories = {}
     for sort, places in whole.places(part).items():
-        memory = memories[sort.letter]
-        if len(places) < memory.shape[-1]:
-            memory = memory[..., places]
+        memory, width = memories[sort.letter], whole.widths[sort]
+        if len(places) < width:
+            halves = range(0, memory.shape[-1], width)
+            memory = memory[..., [start + place for start in halves for place in places]]
         chosen[sort.letter] = memory
     return chosen
 

@@ -103,10 +103,11 @@ class _TiledColumn(torch.autograd.Function):
         dout, dx = as_rows(grads[0]), None
         dv = _times_column(x, dout, scale, packing, turn=True)
         if ctx.needs_input_grad[0]:
-            assert x.shape == (packing.pairs, v.shape[1]), "an X of one channel is no operand"
             start, number = packing.ends
             sent = dout * scale.to(dout.dtype)[packing.graph_of_node].unsqueeze(1)
             dx = sent[start] * v[start - packing.place[start] + number]
+            if x.shape[1] < v.shape[1]:  # one channel for all
+                dx = dx.sum(1, keepdim=True)
             if packing.has_tail:
                 tail = torch.arange(packing.pairs, device=dx.device) >= packing.totals[1]
                 dx.masked_fill_(tail.unsqueeze(1), 0.0)
