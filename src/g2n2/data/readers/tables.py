@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas 
 ROWS_AT_ONCE = 4096
 """Rows in memory while a file is scanned."""
 _SEPARATOR_ROWS = 20  # first rows by which it is found
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 # One of these makes a first line a header even if other columns are called 0, 1, 2.
 _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
 
@@ -125,7 +127,11 @@ def open_table(path: str | Path) -> RecordFile:
     if is_workbook(name):
         read, place, notes = partial(sheet_cells, name), "row", sheet_notes(name)
     else:
-        read, place, notes = partial(_csv_cells, name, _separator(name)), "line", ()
+        separator = _separator(name)
+        read, place, notes = partial(_csv_cells, name, separator), "line", ()
+        if separator == ";" and (example := _cell_with_decimal_comma(read())):
+            read = partial(_with_decimal_points, read)
+            notes = (f"The numbers of {name} are read with a decimal comma, as in {example!r}.",)
     header = next(read(), (0, []))[1]
     _check_header(name, header)
     rows = partial(_checked_rows, name, place, header, read)
@@ -172,6 +178,30 @@ def _csv_cells(name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
                 f"{name}, line {rows.line_num}: {error}; expected plain CSV, "
                 "so look for a quote that is never closed"
             ) from error
+
+
+def _cell_with_decimal_comma(rows: Iterator[tuple[int, list[str]]]) -> str:
+    """A number written `0,5`, if all numbers with a fraction are; else nothing.
+
+    `1,234` alone may as well be a thousand, and a number with a point shows that commas are none.
+    """
+    example = ""
+    for _, cells in islice(rows, 1, None):
+        for cell in cells:
+            if "." in cell and is_number(cell):
+                return ""
+            if "," in cell and not _THOUSANDS.fullmatch(cell) and DECIMAL_COMMA.fullmatch(cell):
+                example = example or cell
+    return example
+
+
+def _with_decimal_points(
+    read: Callable[[], Iterator[tuple[int, list[str]]]],
+) -> Iterator[tuple[int, list[str]]]:
+    rows = read()
+    yield from islice(rows, 1)
+    for number, cells in rows:
+        yield number, [c.replace(",", ".") if DECIMAL_COMMA.fullmatch(c) else c for c in cells]
 
 
 def _checked_rows(
