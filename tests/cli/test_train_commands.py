@@ -199,7 +199,7 @@ def test_classes_come_with_probabilities(here):
         (["train", "molecules.csv", "--option", "hydrogen=true"], "name; did you mean hydrogens?"),
         (["train", "molecules.csv", "--option", "x"], "should read KEY=VALUE"),
         (["train", "molecules.csv", "--grammar", "r-G_L9"], "r-G_L9"),
-        (["train", "molecules.csv", "--baseline", "GINN"], "G2N2; did you mean GIN"),
+        (["train", "molecules.csv", "--baseline", "PPGM"], "did you mean PPGN"),
         (["train", "molecules.csv", "--baseline", "GIN", "--grammar", "L1"], "leave out --baseline"),
         (["train", "molecules.csv", "--split", "column:part"], "no column 'part'"),
         (["train", "--config", "none.toml"], "no file 'none.toml': check the path"),
