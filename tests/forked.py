@@ -17,7 +17,6 @@ PRELOADED = [
     "g2n2.training.display",
     "torch._dynamo",
     "torch.utils.tensorboard",
-    "run_page",
     "run_processes",
 ]
 PROCESSES = multiprocessing.get_context("forkserver")

@@ -11,6 +11,7 @@ import contextlib
 import io
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,3 +104,7 @@ def parse_shell(content: str) -> int:
         elif words:
             assert words[0] in ("pip", "git", "export", "python", "cd"), f"what does {line!r} do?"
     return len(lines)
+
+
+if __name__ == "__main__":
+    assert run_page(Path(sys.argv[1]).read_text("utf-8"))

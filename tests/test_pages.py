@@ -2,11 +2,12 @@
 
 import csv
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from forked import in_fork
 from run_page import assert_shows, blocks, parse_shell, run_page
 
 ROOT = Path(__file__).parents[1]
@@ -17,12 +18,19 @@ SLOW = [DOCS / "networks.md", *sorted((DOCS / "how-to").glob("*.md"))]
 
 
 def run_in_process(page: Path, folder: Path, molecules: int) -> None:
-    """In a fork: an operation that is registered stays."""
+    """In a process of its own: an operation that is registered stays."""
     (folder / "examples").mkdir()
     for name, rows in (("molecules.csv", molecules), ("new.csv", 10)):
         lines = (ROOT / "examples" / name).read_text("utf-8").splitlines(keepends=True)
         (folder / "examples" / name).write_text("".join(lines[: rows + 1]), "utf-8")
-    assert in_fork(folder, run_page, page.read_text("utf-8"))
+    ran = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("run_page.py")), str(page)],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("page", QUICK, ids=lambda page: page.stem)

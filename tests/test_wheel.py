@@ -125,12 +125,14 @@ def test_the_wheel_holds_the_library_and_its_data_only(wheel):
 def test_the_package_alone_proves_and_compiles_and_names_the_extras(environment, tmp_path):
     answers = commands(
         environment, (), tmp_path, "--version", "derive L1", "compile r-G_L3", "separate C6 2C3",
-        f"train edges.csv {SETTINGS}", f"train molecules.csv {SETTINGS}", "eval 1ᵀA1 smiles:CCO",
+        f"train edges.csv {SETTINGS} --out run", f"train edges.csv {SETTINGS} --devices 2 --out two",
+        f"train molecules.csv {SETTINGS}", "eval 1ᵀA1 smiles:CCO",
     )  # fmt: skip
-    assert [code for code, _ in answers] == [0, 0, 0, 0, 2, 2, 2], answers
+    assert [code for code, _ in answers] == [0, 0, 0, 0, 0, 2, 2, 2], answers
     assert answers[0][1] == f"g2n2 {__version__}\n"
-    assert "g2n2[train]" in answers[4][1]
-    assert "g2n2[chem]" in answers[6][1]
+    assert (tmp_path / "run" / "best.safetensors").is_file()
+    assert "g2n2[train]" in answers[5][1]
+    assert "g2n2[chem]" in answers[7][1]
 
 
 @pytest.mark.slow
