@@ -91,8 +91,11 @@ def test_numbers_between_semicolons_have_a_decimal_comma(tmp_path: Path) -> None
     """As spreadsheets write them where the comma is decimal: 1,234 beside 0,5 is no thousand."""
     pytest.importorskip("rdkit")
     path = tmp_path / "a.csv"
-    path.write_text("smiles;y;z\nCC;0,5;7\nCCO;1,234;8\nCCC;3;\nCCCC;-4,5e1;9,25\n")
+    path.write_text(
+        "id;smiles;y;z\n1,1;CC;0,5;7\n1,2;CCO;1,234;8\n1.3;CCC;3;\n2,1;CCCC;-4,5e1;9,25\n"
+    )
     graphs = read_graphs(path, target=["y", "z"])
+    assert graphs.ids == ("1,1", "1,2", "1.3", "2,1")
     assert graphs.targets[:, 0].tolist() == [0.5, 1.234, 3, -45]
     assert graphs.targets[[0, 1, 3], 1].tolist() == [7, 8, 9.25]
     assert any("decimal comma, as in '0,5'" in note for note in graphs.notes)

@@ -341,6 +341,10 @@ def test_pyg_data_keeps_weights_directions_and_isolated_nodes() -> None:
     assert np.array_equal(adjacency(graph), [[0, 3, 0], [5, 0, 0], [0, 0, 0]])
     assert np.array_equal(adjacency(data.Data(x=torch.zeros(2, 1))), np.zeros((2, 2)))
     one = data.Data(edge_index=index, num_nodes=3)
+    for own in (torch.tensor([5]), torch.tensor(0), 0, "a", [0, 0, 0]):  # the user's, not PyG's
+        assert np.array_equal(
+            adjacency(data.Data(edge_index=index, num_nodes=3, batch=own)), adjacency(one)
+        )
     for bad, words in (
         (data.Batch.from_data_list([one, one]), "is a batch of 2 graphs, expected one"),
         (data.Data(edge_index=index, num_nodes=1), "names nodes 0 to 1"),

@@ -88,11 +88,14 @@ def test_executors_agree_on_unequal_graphs_with_features(
         torch.testing.assert_close(left, right, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("grammar", [*MARKED, FULL])
-def test_weights_in_half_precision(grammar: str) -> None:
+@pytest.mark.parametrize(
+    ("grammar", "options"),
+    [*((grammar, {}) for grammar in [*MARKED, FULL]), ("r-G_L3Σ", {"marks": "orbits"})],
+)
+def test_weights_in_half_precision(grammar: str, options: dict[str, str]) -> None:
     graphs = [nx.gnp_random_graph(n, 0.5, seed=n) for n in (1, 5, 3)]
     batch = GraphBatch.of(graphs, nodes=[torch.ones(n, 2) for n in (1, 5, 3)])
-    model = network(grammar, node_features=2).float()
+    model = network(grammar, node_features=2, **options).float()
     expected, half = model(batch), model.bfloat16()(batch.to(torch.bfloat16))
     assert half.dtype == torch.bfloat16
     torch.testing.assert_close(half.float(), expected, rtol=0.05, atol=0.05)
@@ -250,3 +253,21 @@ def test_a_sentence_may_sum_over_more_marks_than_words_have() -> None:
     batch, rules = batch_of(nx.lollipop_graph(4, 2)), "V′ → AV′ | v ; S → Σv. vᵀV′ | Σv. Σw. vᵀA²w"
     one, other = (network(rules, backend=x)(batch) for x in ("reference", "packed"))
     torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("backend", ["reference", "packed"])
+@pytest.mark.parametrize(
+    ("sentence", "renamed"),
+    [
+        ("Σv. Σw. vᵀA²w", "Σw. Σv. wᵀA²v"),
+        ("Σv. (Σw. vᵀA²w)×(Σu. vᵀA³u)", "Σw. (Σv. wᵀA²v)×(Σu. wᵀA³u)"),
+        ("Σu. Σw. (uᵀA²u)×(uᵀA³w)", "Σw. Σv. (wᵀA²w)×(wᵀA³v)"),
+    ],
+)
+def test_the_letters_of_sums_do_not_matter(backend: str, sentence: str, renamed: str) -> None:
+    batch = batch_of(nx.lollipop_graph(4, 2))
+    one, other = (
+        network(f"V′ → AV′ | v ; S → Σv. vᵀV′ | {text}", backend=backend)(batch)
+        for text in (sentence, renamed)
+    )
+    assert torch.equal(one, other)

@@ -18,6 +18,7 @@ from g2n2.graphs.families import cfi, rook_graph, shrikhande_graph
 from g2n2.language.evaluation import evaluate
 from g2n2.language.parsing import parse
 from g2n2.pipeline import compare
+from g2n2.placement import proved_above
 from g2n2.power.grammar_test import grammar_test
 from g2n2.power.marked_refinement import Pooling, refine_marked
 from g2n2.power.refinement import refine
@@ -208,6 +209,15 @@ def test_the_ladder_of_marks() -> None:
     full = compare("r-G_L3Σ", "L3Σ (full)")
     assert full.relation == "⊊"
     assert full.backward.witness is not None
+
+
+def test_each_mark_costs_an_index() -> None:
+    four = WLTest.find("4-WL")
+    assert four is not None
+    for name in ("r-G_L1Σ", "r-G_L3Σ", "L3Σ (full)"):
+        assert proved_above(find_grammar(name), four)
+    for name in ("r-G_L1ΣΣ", "r-G_L3ΣΣ"):
+        assert proved_above(find_grammar(name), four) is None
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 import g2n2
 from g2n2 import load, predict, train
 from g2n2.errors import DataError, GrammarError
+from g2n2.training.run_folder import RunFolder
 from g2n2.training.session import train_config
 
 SMALL: dict[str, Any] = {
@@ -226,6 +228,18 @@ def test_resume_keeps_the_limit_of_minutes(tmp_path: Path) -> None:
         train(rings(), out=tmp_path / "run", resume=True, **given, **settings)
         with_it = json.loads((tmp_path / "run" / "result.json").read_text())["config"]
         assert (with_it["minutes"], with_it["device"]) == (minutes, "cpu")
+
+
+def test_a_run_of_a_gpu_goes_on_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(rings(), out=tmp_path / "run", **SMALL)
+    config = RunFolder.config
+    monkeypatch.setattr(RunFolder, "config", lambda self: replace(config(self), device="cuda"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    settings = {name: value for name, value in SMALL.items() if name != "device"}
+    train(rings(), out=tmp_path / "run", resume=True, **settings)
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["config"]["device"] == "auto"
 
 
 def test_resume_goes_on_with_the_runs_own_settings(tmp_path: Path) -> None:

@@ -161,8 +161,9 @@ def _of_pyg(data: Any) -> Adjacency:
 
 def refuse_batch(data: Any, what: str) -> None:
     """Refuse a PyG `Batch` of several graphs where one is read."""
-    owner = getattr(data, "batch", None)
-    if owner is not None and len(owner) and int(owner.max()) > 0:
+    owner = np.asarray(to_numpy(getattr(data, "batch", None)))
+    of_nodes = owner.dtype.kind in "iu" and owner.shape == (int(data.num_nodes or 0),)
+    if of_nodes and len(owner) and owner.max() > 0:
         raise DataError(
             f"{what} is a batch of {int(owner.max()) + 1} graphs, expected one: take it apart with "
             "batch.to_data_list()"

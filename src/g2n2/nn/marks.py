@@ -232,7 +232,8 @@ def _orbit_sizes(adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) 
     on_diagonal = torch.diag_embed(nodes.mT).movedim(1, -1)
     pairs = torch.cat([adjacency.unsqueeze(-1), edges, on_diagonal], dim=-1)
     sizes = np.zeros(mask.shape)
-    values = pairs.detach().cpu().numpy()
+    exact = pairs.float() if pairs.dtype == torch.bfloat16 else pairs  # which numpy lacks
+    values = exact.detach().cpu().numpy()
     for place, (graph, count) in enumerate(zip(values, mask.sum(1).tolist(), strict=True)):
         sizes[place, :count] = _sizes_of(np.ascontiguousarray(graph[:count, :count]))
     return torch.from_numpy(sizes).to(adjacency)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
 from ..atomic_files import check_folder, sole_writer
@@ -177,6 +178,8 @@ def train(
     if resume and (files := RunFolder(folder)).started:  # what is not given stays
         before = files.config()
         unset = [name for name in CHANGEABLE if getattr(config, name) == getattr(RunConfig, name)]
+        if before.device == "cuda" and "device" in unset and not torch.cuda.is_available():
+            unset.remove("device")  # it goes on with what is here
         config = replace(config, **{name: getattr(before, name) for name in unset})
     with Display() if progress else nullcontext() as display:
         watch = display.watch() if display else None

@@ -153,6 +153,8 @@ def test_graph6_targets_stand_beside_it(tmp_path: Path) -> None:
         "train": [0],
         "test": [1],
     }
+    (tmp_path / "rings_graphs.csv").write_text("id,energy\n1034,1\n22,2\n517,3\n")
+    assert read_graphs(path).ids == ("1034", "22", "517")  # numbers of a database have no order
     (tmp_path / "rings_graphs.csv").write_text("graph,energy\n2,1\n0,2\n1,3\n")
     with pytest.raises(
         DataError, match=r"line 3: graph 0 after 2; expected the graphs in the order"

@@ -114,3 +114,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, files: dict[str, str], par
     with pytest.raises(DataError) as caught:
         read_graphs(written(tmp_path, **files))
     assert part in str(caught.value)
+
+
+def test_new_graphs_of_a_run_need_no_graphs_file_for_their_ids(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("graph,source,target\na,0,1\nb,0,1\n")
+    assert read_graphs(tmp_path / "edges.csv", target=(), id="code").ids == ("a", "b")

@@ -187,6 +187,7 @@ def test_a_label_of_one_class_has_the_classes_of_those_beside_it(tmp_path: Path)
     assert [column.kind for column in graphs.columns] == ["binary"] * 3
     assert {column.classes for column in graphs.columns} == {("no", "yes")}
     assert graphs.targets[:2, 2].tolist() == [1, 1]
+    assert any("nothing to learn" in note and " c" in note for note in graphs.notes), graphs.notes
     assert np.isnan(graphs.targets[2, 2])
 
 

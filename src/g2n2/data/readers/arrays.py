@@ -145,6 +145,8 @@ def read_graph6(path: str | Path, options: Options) -> GraphSet:
             raise DataError(f"{table.name} has {len(table)} rows for {len(records)} graphs")
         naming = table.find(options.id) if options.id else table.first_of((*GRAPH_NAMES, "id"))
         numbered = numbers(table.columns[naming]) if naming else None
+        if numbered is not None and np.unique(np.sort(numbered) - np.arange(len(table))).size > 1:
+            numbered = None  # not 0, 1, 2, …: numbers without an order of their own
         if numbered is not None and len(back := np.flatnonzero(np.diff(numbered) < 0)):
             row = back[0] + 1
             raise DataError(

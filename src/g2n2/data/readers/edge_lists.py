@@ -66,6 +66,8 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
         names, values = _features(nodes, skip | set(targets if level == "node" else ()), notes)
         node_features, fields["node_names"] = values[file_rows], names
     for option in ("join", "id", "split_column"):
+        if option == "id" and options.target == ():
+            continue  # of a run, whose new graphs need no graphs file
         if graphs is None and (named := getattr(options, option)):
             raise DataError(f"{path} has no graphs file beside it: {option}={named!r} names none")
     fields["ids"] = order

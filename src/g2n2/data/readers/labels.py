@@ -358,8 +358,9 @@ def _side_by_side(columns: Sequence[Column], rows: int, task: Task | None) -> di
             target = Target(target.name, kind="binary", classes=("0", "1"))
         two = next((classes for classes in binary if set(target.classes) < set(classes)), ())
         if two and len(target.classes) == 1:
-            values = values + two.index(target.classes[0])
-            target, distinct = Target(target.name, kind="binary", classes=two), np.unique(values)
+            number = two.index(target.classes[0])
+            values, distinct = values + number, distinct + number
+            target = Target(target.name, kind="binary", classes=two)
         few = 2 <= len(distinct) <= 10 and len(distinct) * 5 <= len(values) and task is None
         if target.kind == "regression" and few and (distinct == np.round(distinct)).all():
             notes.append(

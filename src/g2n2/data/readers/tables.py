@@ -129,7 +129,7 @@ def open_table(path: str | Path) -> RecordFile:
     else:
         separator = _separator(name)
         read, place, notes = partial(_csv_cells, name, separator), "line", ()
-        if separator == ";" and (example := _cell_with_decimal_comma(read())):
+        if separator == ";" and (example := _decimal_comma_of(read())):
             read = partial(_with_decimal_points, read)
             notes = (f"The numbers of {name} are read with a decimal comma, as in {example!r}.",)
     header = next(read(), (0, []))[1]
@@ -180,14 +180,14 @@ def _csv_cells(name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
             ) from error
 
 
-def _cell_with_decimal_comma(rows: Iterator[tuple[int, list[str]]]) -> str:
+def _decimal_comma_of(rows: Iterator[tuple[int, list[str]]]) -> str:
     """A number written `0,5`, if all numbers with a fraction are; else nothing.
 
     `1,234` alone may as well be a thousand, and a number with a point shows that commas are none.
     """
-    example = ""
-    for _, cells in islice(rows, 1, None):
-        for cell in cells:
+    example, quantities = "", _quantities(next(rows, (0, []))[1])
+    for _, cells in rows:
+        for cell in (cells[column] for column in quantities if column < len(cells)):
             if "." in cell and is_number(cell):
                 return ""
             if "," in cell and not _THOUSANDS.fullmatch(cell) and DECIMAL_COMMA.fullmatch(cell):
@@ -199,9 +199,19 @@ def _with_decimal_points(
     read: Callable[[], Iterator[tuple[int, list[str]]]],
 ) -> Iterator[tuple[int, list[str]]]:
     rows = read()
-    yield from islice(rows, 1)
+    header = next(rows)
+    yield header
+    quantities = _quantities(header[1])
     for number, cells in rows:
-        yield number, [c.replace(",", ".") if DECIMAL_COMMA.fullmatch(c) else c for c in cells]
+        for column in quantities:
+            if column < len(cells) and DECIMAL_COMMA.fullmatch(cells[column]):
+                cells[column] = cells[column].replace(",", ".")
+        yield number, cells
+
+
+def _quantities(header: Sequence[str]) -> list[int]:
+    """The columns that may hold quantities: those that are not called as ids or names are."""
+    return [column for column, name in enumerate(header) if name.lower() not in _USUAL_NAMES]
 
 
 def _checked_rows(
