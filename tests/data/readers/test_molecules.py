@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from g2n2.data.graph_set import GraphSet
+from g2n2.data.readers import Options
+from g2n2.data.readers.molecules import read_smiles_list
 from g2n2.data.reading import read_graphs
 from g2n2.errors import DataError
 from g2n2.graphs import adjacency
@@ -200,7 +202,9 @@ def test_whole_numbers_and_classes_that_differ_in_case_are_said(tmp_path: Path) 
     assert any("'No' and 'no', which count as two" in note for note in notes)
 
 
-@pytest.mark.parametrize("header", ["index,name", "Unnamed: 0,compound_id", ",id", "id,name"])
+@pytest.mark.parametrize(
+    "header", ["index,name", "Unnamed: 0,compound_id", "Unnamed: 0.1,Unnamed: 0", ",id", "id,name"]
+)
 def test_a_column_with_a_name_of_ids_is_no_target_unless_named(tmp_path: Path, header: str) -> None:
     rows = "".join(f"{k},a{k},{'C' * (k + 1)},0.{k}\n" for k in range(4))
     path = table(tmp_path, f"{header},smiles,y\n{rows}")
@@ -481,3 +485,8 @@ def test_molecules_rdkit_would_crash_on_are_named_and_skipped():
     assert any("20,000 characters" in note for note in graphs.notes)
     with pytest.raises(DataError, match="20,000 characters"):
         adjacency(f"smiles:{'C' * 20_000}")
+
+
+def test_a_list_without_molecules_is_refused() -> None:
+    with pytest.raises(DataError, match="the list is empty; expected at least one"):
+        read_smiles_list([], Options())

@@ -29,7 +29,8 @@ from .tables import (
 Values = NDArray[np.float64]
 Column = tuple[Values, Target]
 _ID_NAMES = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "name", "index", "idx")
-_INDEX_NAMES = ("unnamed: 0",)  # of an index that pandas wrote, read and wrote again
+# of an index that pandas wrote, read and wrote again, up to three times
+_INDEX_NAMES = ("unnamed: 0", "unnamed: 0.1", "unnamed: 0.2")
 _SPLIT_NAMES = ("split", "subset", "partition", "fold")
 PART_NAMES = {
     **dict.fromkeys(("train", "training"), "train"),

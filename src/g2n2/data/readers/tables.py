@@ -110,7 +110,9 @@ class RecordFile(NamedTuple):
     def read(self) -> Table:
         """All rows."""
         require_readable_at_once(self.name)
-        return next(self.blocks(sys.maxsize))
+        if (table := next(self.blocks(sys.maxsize), None)) is None:
+            raise DataError(f"{self.name} is empty; expected at least one row or molecule")
+        return table
 
 
 def read_table(path: str | Path) -> Table:
