@@ -35,7 +35,7 @@ def chosen(text: str, **options: bool) -> Grammar:
         ("· Tr", "r-G_{·, Tr}"),
         ("L3", "r-G_L3"),
         ("L1", "r-G_L1"),
-        ("V → AV | 1", "given"),
+        ("V → AV | 1", "{V_c → AV_c | 1}"),
         ("r-G_{·, Tr} ∪ {M → Mᵀ}", "r-G_{·, Tr} ∪ {Mᵀ}"),
     ],
 )
@@ -120,6 +120,8 @@ def test_files_and_pipes_hold_certificates_or_derivations(
 def test_a_pipe_may_hold_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("V → AV | 1\n"))
     assert chosen("-") == Grammar.parse("V → AV | 1")
+    monkeypatch.setattr("sys.stdin", io.StringIO("V → AV | 1\n"))
+    assert chosen("-").name == "{V_c → AV_c | 1}"
 
 
 def test_a_certificate_of_other_grammars_is_named_after_its_file(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from .errors import DataError, GrammarError, ReductionError
-from .grammars.coercion import GrammarLike, as_grammar
+from .grammars.coercion import GrammarLike, as_grammar, told_apart
 from .grammars.grammar import Grammar
 from .input_files import parse_json, read_text_file
 from .language.patterns import ASSUMPTIONS, Assumption
@@ -112,7 +112,7 @@ def compare(
     """
     check_option("mode", mode, MODES, GrammarError)
     check_option("assume", assume, ASSUMPTIONS, GrammarError)
-    first, second = _test_or_grammar(left), _test_or_grammar(right)
+    first, second = told_apart([_test_or_grammar(left), _test_or_grammar(right)])
     if isinstance(first, WLTest) or isinstance(second, WLTest):
         return compare_with_test(first, second, mode)
     return compare_grammars(first, second, mode, assume)
@@ -122,21 +122,22 @@ def compare_with_test(
     first: WLTest | Grammar, second: WLTest | Grammar, mode: Mode
 ) -> WLComparison:
     """A WL test on one side, or on both: theorems, simulations and pairs of graphs decide."""
-    left, right = (one.name or "given" for one in (first, second))
     if isinstance(first, WLTest) and isinstance(second, WLTest):
-        return WLComparison(left, right, compared_tests(first, second))
+        return WLComparison(first.name, second.name, compared_tests(first, second))
     test, grammar = (first, second) if isinstance(first, WLTest) else (second, first)
     assert isinstance(test, WLTest)
     assert not isinstance(grammar, WLTest)
     how = "as words" if mode == "words" else "with functions, in the limit"
-    about = f"{grammar.name or 'given'} {how}"
+    about = f"{grammar.name} {how}"
     if grammar.sentence_rules:
         statement = against_test(grammar, test, mode != "words", about)
     else:
         silent = "it has no sentences, so it tells nothing apart"
         statement = Statement(about, "strictly below", test.name, (silent,))
     return WLComparison(
-        left, right, statement if first is grammar else turned(statement, test.name, how)
+        first.name,
+        second.name,
+        statement if first is grammar else turned(statement, test.name, how),
     )
 
 
@@ -156,7 +157,7 @@ def measure_power(
     suites = [suite] if isinstance(suite, str | Path | Suite) else list(suite)
     if not given or not suites:
         raise DataError("nothing to measure: give at least one grammar and one suite")
-    chosen = [_test_or_grammar(grammar) for grammar in given]
+    chosen = told_apart([_test_or_grammar(grammar) for grammar in given])
     rows = []
     for loaded in [find_suite(suite, pairs, data) for suite in suites]:
         for one in chosen:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from . import notebook_html
 from .errors import G2N2Warning, GrammarError, ReductionError
 from .grammars.catalogue import (
-    GIVEN,
     MARKED_TEXTS,
     TEXTS,
     file_text,
     find_grammar,
     fragment_of,
+    given_rules,
     reduced_name,
 )
 from .grammars.coercion import GrammarLike, as_grammar
@@ -376,7 +376,7 @@ def _read_grammar(content: str, source: str, exhaustive: bool) -> Chosen:
             f"{source} is empty; pipe a derivation in: g2n2 derive L3 --json | g2n2 compile -"
         )
     if not content.lstrip().startswith(("{", "[")):
-        return Chosen(Grammar.parse(content, GIVEN))
+        return Chosen(given_rules(content))
     try:
         data = parse_json(content)
     except ValueError as fault:
@@ -410,7 +410,9 @@ def _certified(proof: dict[str, Any], source: str) -> tuple[Grammar, Grammar]:
         Grammar.of([Rule.parse(rule) for rule in proof[end]], default_readout=False)
         for end in ("from", "to")
     )
-    every = every.named(_name_of(every) or (GIVEN if source == STDIN else Path(source).stem))
+    every = every.named(
+        _name_of(every) or (every.in_short if source == STDIN else Path(source).stem)
+    )
     if reduced == every:
         return every, every
     assume: Assumption = "symmetric"

@@ -74,7 +74,7 @@ def test_compare_does_not_invent_a_read_out(tmp_path):
     path = tmp_path / "c.json"
     code, printed = run("compare", "V → AV | 1", "· 1", "--out", str(path))
     assert code == 0
-    assert "words alone: given ⊋ G_{·, 1}" in printed
+    assert "words alone: {V_c → AV_c | 1} ⊋ G_{·, 1}" in printed
     assert "1ᵀA1 is 0 on 2·K1 and 2 on K2" in printed
     assert "proved: it has no sentences, so it tells nothing apart" in printed
     assert not (tmp_path / "c-1.json").exists()
@@ -84,10 +84,10 @@ def test_compare_does_not_invent_a_read_out(tmp_path):
 @pytest.mark.parametrize(
     ("left", "right", "title"),
     [
-        ("V → AV | 1", "V → V⊙V | AV | 1", "the first ⊊ the second"),
+        ("V → AV | 1", "V → V⊙V | AV | 1", "{V_c → AV_c | 1} ⊊ {V_c → (V_c⊙V_c) | AV_c | 1}"),
         ("r-G_L3 - M → MM", "r-G_L1", "r-G_L3 ∖ {MM} ⊇ r-G_L1"),
         ("r-G_L3", "G2N2", "r-G_L3 ≡ r-G_L3"),
-        ("V → 1", "· 1", "given ⊋ G_{·, 1}"),
+        ("V → 1", "· 1", "{V_c → 1} ⊋ G_{·, 1}"),
     ],
 )
 def test_compare_names_both_grammars(left, right, title):

@@ -127,6 +127,25 @@ def test_compare_of_directed_graphs_finds_digraphs():
     words = ("compare", "V → AV | AᵀV | 1", "V → AV | 1")
     code, printed = run(*words, "--assume", "none")
     assert code == 0
-    assert "words alone: the first ⊋ the second" in printed
-    assert "the first as words, on directed graphs\n  strictly above the second" in printed
-    assert "words alone: the first ≡ the second" in run(*words)[1]
+    first, second = "{V_c → AV_c | AᵀV_c | 1}", "{V_c → AV_c | 1}"
+    assert f"words alone: {first} ⊋ {second}" in printed
+    assert f"{first} as words, on directed graphs\n  strictly above {second}" in printed
+    assert f"words alone: {first} ≡ {second}" in run(*words)[1]
+
+
+def test_grammars_given_as_rules_are_told_apart_by_them():
+    long = "V → MV | 1; M → MM | M⊙M | diag(V) | A"
+    texts = ("V → AV | 1", "V → 1", long, f"{long} | Mᵀ", "r-G_L1")
+    rows = json.loads(run("power", *texts, "--suite", "csl", "--json")[1])
+    names = [row["grammar"] for row in rows]
+    cut = "{V_c → MV_c | 1; M → MM | (M⊙M) | …}"
+    shown = ["{V_c → AV_c | 1}", "{V_c → 1}", f"{cut} (1)", f"{cut} (2)", "r-G_L1"]
+    assert names == shown
+    for row in rows:
+        about = {s["about"] for s in row["verdict"]["statements"]}
+        assert f"{row['grammar']} on csl" in about
+        assert f"{row['grammar']} as words" in about
+    printed = run("power", *texts[:2])[1]
+    assert "{V_c → AV_c | 1} as words\n" in printed
+    assert "{V_c → 1} as words\n" in printed
+    assert "given" not in printed

@@ -98,6 +98,20 @@ def test_set_operations_on_rules() -> None:
     assert Rule.parse("S → 1ᵀV") in R_G_L3
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("V → AV | 1", "{V_c → AV_c | 1}"),
+        ("V → AV | 1; S → VᵀV", "{V_c → AV_c | 1; S → V_cᵀV_c}"),
+        ("V → AV | 1; S → ∅", "{V_c → AV_c | 1; S → ∅}"),
+        ("V → CV | 1; C = A + I", "{V_c → CV_c | 1; C = A + I}"),
+        ("V → MV | 1; M → M⊙M | MM | diag(V) | A", "{V_c → MV_c | 1; M → (M⊙M) | MM | …}"),
+    ],
+)
+def test_a_grammar_without_a_name_is_called_by_its_rules(text: str, name: str) -> None:
+    assert Grammar.parse(text).in_short == name
+
+
 def test_losing_a_variable_changes_the_read_out() -> None:
     """Without V there is no 1ᵀV; matrices are read out by trace and sum."""
     matrices = Grammar.parse("V → MV | 1; M → MM | A") - "V → MV | 1"

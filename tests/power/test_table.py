@@ -10,6 +10,7 @@ from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.fragments import Fragment
+from g2n2.grammars.grammar import Grammar
 from g2n2.power.separation import separate
 from g2n2.power.suites import SameSizePairs, Suite
 from g2n2.power.table import (
@@ -41,6 +42,11 @@ def test_atlas_pairs_left(grammar, merged, is_1wl, is_2fwl):
     row = power_row(find_grammar(grammar), load_suite("atlas"))
     assert row.pairs - row.separated == merged
     assert (row.equals_1wl, row.equals_2fwl) == (is_1wl, is_2fwl)
+
+
+def test_a_grammar_without_a_name_is_called_by_its_rules():
+    row = power_row(Grammar.parse("V → AV | 1"), load_suite("csl"))
+    assert row.grammar == "{V_c → AV_c | 1}"
 
 
 def test_generated_suites():

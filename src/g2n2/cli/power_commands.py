@@ -152,6 +152,7 @@ def power(
     from ..api import network_of
     from ..data.suites import SUITE_NAMES, find_suite
     from ..figures import check_plot
+    from ..grammars.coercion import told_apart
     from ..power import table
     from ..power.table import draw_plot
     from ..power.wl_tests import WLTest
@@ -167,7 +168,7 @@ def power(
     networks = {text: network_of(text) for text in grammars if _is_saved(text)}
     taken = [of_words_or_test(text, reduce) for text in grammars if text not in networks]
     notes = [one.note for one in taken if not isinstance(one, WLTest) and one.note]
-    asked = [one if isinstance(one, WLTest) else one.grammar for one in taken]
+    asked = told_apart([one if isinstance(one, WLTest) else one.grammar for one in taken])
     verdict = sum((network.power() for network in networks.values()), Verdict())
     if not suite:
         verdict += _power_verdict([], asked, with_f)
@@ -178,7 +179,7 @@ def power(
                 "of them: add --suite, such as --suite csl"
             )
         return
-    asked += [network.plan.grammar for network in networks.values()]
+    asked = told_apart([*asked, *(network.plan.grammar for network in networks.values())])
     chosen = [
         with_functions(one) if with_f and not isinstance(one, WLTest) else one for one in asked
     ]

@@ -15,7 +15,6 @@ from . import show
 from .options import HELP_OR_TEST, AsJson, AssumeOption, Reduce, of_words, of_words_or_test
 
 if TYPE_CHECKING:
-    from ..grammars.grammar import Grammar
     from ..pipeline import Chosen
     from ..power.wl_tests import WLTest
     from ..reduction.compare import Comparison, Inclusion
@@ -120,6 +119,7 @@ def compare(
     json: AsJson = False,
 ) -> None:
     """Which of two grammars or WL tests tells more graphs apart."""
+    from ..grammars.coercion import told_apart
     from ..pipeline import compare as run
     from ..power.wl_tests import WLTest
     from ..verdict import comparison_verdict
@@ -132,7 +132,7 @@ def compare(
             raise ReductionError("a comparison with a WL test has no certificate; leave out --out")
         _compare_with_test(first, second, json)
         return
-    a, b = _told_apart(first.grammar, second.grammar)
+    a, b = told_apart([first.grammar, second.grammar])
     with show.waiting(f"comparing {a.name} and {b.name}"):
         comparisons = [run(a, b, "words", assume), run(a, b, "with f", assume)]
         verdicts = [comparison_verdict(comparison) for comparison in comparisons]
@@ -187,15 +187,6 @@ def _compare_with_test(first: Chosen | WLTest, second: Chosen | WLTest, json: bo
         if not isinstance(side, WLTest) and side.note:
             show.say(side.note)
     show.say(str(verdict))
-
-
-def _told_apart(left: Grammar, right: Grammar) -> tuple[Grammar, Grammar]:
-    """Two grammars under names a reader can tell apart; one grammar under its name is no riddle."""
-    from ..grammars.catalogue import GIVEN
-
-    if left.name != right.name or (left == right and left.name != GIVEN):
-        return left, right
-    return left.named("the first"), right.named("the second")
 
 
 def _require_same_grammar(content: dict[str, Any], fragment: str, file: str) -> None:

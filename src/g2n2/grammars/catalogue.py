@@ -15,9 +15,6 @@ from .fragments import NAMED, Fragment, Typing
 from .grammar import Grammar, Level
 from .rules import ARROWS
 
-GIVEN = "given"
-"""The name of a grammar that comes as its own text."""
-
 TEXTS: dict[str, str] = {
     "G_L1": """
         S → (V_r)(V_c) | diag(S) | SS
@@ -187,7 +184,7 @@ def find_grammar(text: str) -> Grammar:
         if sign:
             grammar = find_grammar(base)
             return grammar | rest if sign in "|∪+" else grammar - rest
-        return Grammar.parse(text, GIVEN)
+        return given_rules(text)
     if not text.strip():
         raise GrammarError(f"no grammar is named; {_known()}")
     named = named_grammar(text)
@@ -217,6 +214,12 @@ def find_grammar(text: str) -> Grammar:
     near = [by_plain[n] for n in get_close_matches(_plain(text), by_plain, n=3, cutoff=0.6)]
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise GrammarError(f"no grammar is called {text[:60]!r}; {hint}{_known()}")
+
+
+def given_rules(text: str) -> Grammar:
+    """The grammar of these rules, which are its name too."""
+    grammar = Grammar.parse(text)
+    return grammar.named(grammar.in_short)
 
 
 def named_grammar(text: str) -> Grammar | None:

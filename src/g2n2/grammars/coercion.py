@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -93,3 +93,16 @@ def _object(grammar: Any) -> Grammar:
             "rules such as 'V → AV | 1', or the path of a file"
         )
     return chosen
+
+
+def told_apart(sides: Sequence[Any]) -> list[Any]:
+    """Grammars and WL tests, each with a name; different grammars of one name are numbered."""
+    named = [side if side.name else side.named(side.in_short) for side in sides]
+
+    def numbered(side: Any) -> Any:
+        namesakes = list(dict.fromkeys(other for other in named if other.name == side.name))
+        if len(namesakes) == 1 or not isinstance(side, Grammar):
+            return side
+        return side.named(f"{side.name} ({namesakes.index(side) + 1})")
+
+    return [numbered(side) for side in named]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -35,6 +36,8 @@ Level = Literal["graph", "node", "pair"]
 LEVELS: tuple[Level, ...] = ("graph", "node", "pair")
 
 CHOICE = " | "
+_LONGEST_NAME = 40
+"""Characters of the rules that stand for a name."""
 NO_SENTENCES = re.compile(rf"S\s*(?:{'|'.join(ARROWS)})\s*(?:∅|none)")
 """The line of a grammar that reads nothing out; one without any line of S has the default."""
 
@@ -157,6 +160,18 @@ class Grammar:
     @property
     def readout_text(self) -> str:
         return CHOICE.join(r.body_text() for r in self.sentence_rules) or "none"
+
+    @property
+    def in_short(self) -> str:
+        """Its rules on one line, in the place of a name; a default read-out is left out.
+
+        >>> Grammar.parse("V → AV | 1").in_short
+        '{V_c → AV_c | 1}'
+        """
+        lines = self.lines()
+        if self.readout and self.readout == _default_readout(self.rules):
+            del lines[len(self.variables) - 1]
+        return f"{{{textwrap.shorten('; '.join(lines), _LONGEST_NAME, placeholder=' …')}}}"
 
     @property
     def rule_count(self) -> str:

@@ -110,7 +110,7 @@ def power_row(
         history = [list(classes) for classes in refinement_history(suite, test)]
         shown = f"{grammar.readout_text}, by {test.name}"
         seconds = perf_counter() - start
-        return _row(grammar.name or "given", shown, suite, history, True, seconds)
+        return _row(grammar.name or grammar.in_short, shown, suite, history, True, seconds)
     if readout is None and not grammar.sentence_rules:  # a valid grammar: it tells nothing apart
         shown, history = "none", [[0] * len(suite.graphs)] * 2
     else:
@@ -127,7 +127,7 @@ def power_row(
     if bound is not None and bound.marks:
         bounding = refinement_history(suite, bound)[-1]
     exact = bound is not None and _only(suite, history[-1], bounding) == (0, 0)
-    return _row(grammar.name or "given", shown, suite, history, exact, seconds)
+    return _row(grammar.name or grammar.in_short, shown, suite, history, exact, seconds)
 
 
 def wl_row(test: WLTest, suite: Suite) -> PowerRow:

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from ..compiler.presets import MODERN_BEFORE, PairNorm
 from ..errors import DataError, guess
-from ..grammars.catalogue import GIVEN
+from ..grammars.catalogue import given_rules
 from ..grammars.coercion import catalogue_grammar
 from ..grammars.grammar import Grammar
 from ..grammars.rules import ARROWS
@@ -450,7 +450,7 @@ def with_chosen_rules(config: RunConfig, *, exhaustive: bool) -> tuple[RunConfig
     from ..pipeline import choose_grammar
 
     chosen = choose_grammar(config.grammar, reduce=not exhaustive, exhaustive=exhaustive)
-    is_text = chosen.grammar.name == GIVEN and config.grammar.strip() != "-"
+    is_text = chosen.grammar.name == chosen.grammar.in_short and config.grammar.strip() != "-"
     name = config.grammar if is_text else chosen.grammar.name
     settings, other = replace(config, grammar=name, rules=rules_of(chosen.grammar)), chosen.other
     # With marks the exhaustive grammar may have no network with the same options.
@@ -466,8 +466,8 @@ def rules_of(grammar: Grammar) -> tuple[str, ...]:
 def run_grammar(config: RunConfig) -> Grammar:
     """The grammar of a run: its recorded rules, else what its name stands for."""
     config = with_rules(config)
-    is_text = any(arrow in config.grammar for arrow in ARROWS)
-    grammar = Grammar.parse("\n".join(config.rules), GIVEN if is_text else config.grammar)
+    rules, is_text = "\n".join(config.rules), any(arrow in config.grammar for arrow in ARROWS)
+    grammar = given_rules(rules) if is_text else Grammar.parse(rules, config.grammar)
     has_readout = any(rule.startswith("S ") for rule in config.rules)
     return grammar if has_readout else replace(grammar, readout=())
 

@@ -87,7 +87,7 @@ class Start:
         width = options["width"]
         inherited: dict[str, Any] = {
             **{name: getattr(self.run.config if self.run else config, name) for name in NETWORK},
-            "grammar": plan.grammar.name or "given",
+            "grammar": plan.grammar.name or plan.grammar.in_short,
             "rules": rules_of(plan.grammar),
             "width": width if isinstance(width, int) else max(width.values()),
             "layers": len(plan.layers),

@@ -16,7 +16,6 @@ from ..data.graph_set import GraphSet
 from ..data.reading import read_with
 from ..described import Described
 from ..errors import DataError
-from ..grammars.catalogue import GIVEN
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..ops.precision import float32_products
 from .calibration import Calibration, Reliability
@@ -149,7 +148,8 @@ def train(
         del settings["grammar"]
     else:  # before the data is read
         chosen = as_network_grammar(grammar)
-        name = chosen.name if chosen.name not in ("", GIVEN) else "; ".join(chosen.lines())
+        unnamed = chosen.name in ("", chosen.in_short)
+        name = "; ".join(chosen.lines()) if unnamed else chosen.name
         settings |= {"grammar": name, "rules": rules_of(chosen), "baseline": None}
     graphs: GraphSet | None = None
     if isinstance(dataset, GraphSet):

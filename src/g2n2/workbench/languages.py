@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ..errors import G2N2Error, ParseError
-from ..grammars.catalogue import GIVEN, named_grammar, printed_name, set_expression
+from ..grammars.catalogue import named_grammar, printed_name, set_expression
 from ..grammars.fragments import Fragment
 from ..grammars.grammar import NO_SENTENCES, Grammar
 from ..grammars.rules import ARROWS, parse_rules
@@ -29,6 +29,9 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 
 OWN = "V_c → MV_c | 1\nM → (M⊙M) | A\nS → 1ᵀV_c"
 """What `your own` starts from."""
+
+GIVEN = "given"
+"""What a grammar is called that comes as its own rules; the page says `the given grammar`."""
 
 _ARROW = re.compile("|".join(map(re.escape, ARROWS)))
 _WORD = re.compile(r"[^\s,;{}()]+")

@@ -6,10 +6,10 @@ import json
 import shlex
 
 from ..errors import G2N2Error
-from ..grammars.catalogue import GIVEN, TEXTS, find_grammar
+from ..grammars.catalogue import TEXTS, find_grammar
 from ..grammars.grammar import Grammar
 from .chain import DerivedChain
-from .languages import Language
+from .languages import GIVEN, Language
 from .state import State
 
 
