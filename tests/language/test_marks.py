@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import reduce
 from random import Random
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -71,6 +73,25 @@ def test_a_mark_is_no_free_variable() -> None:
     assert moved == parse("1ᵀA(Σv. (vᵀAv)×v)")
     matrix = np.array([[2, 3], [3, 5]])
     assert evaluate(term, matrix, {"v": [1, 10]}).item() == (1 * 2 + 10 * 3) * 2 + (3 + 50) * 5
+
+
+def test_a_sum_captures_no_mark_that_is_substituted() -> None:
+    matrix = nx.to_numpy_array(nx.lollipop_graph(4, 2))  # degrees 3, 3, 3, 4, 2, 1
+    term = mark_sum("v", substitute(parse("Σv. wᵀA²v"), {"w": Leaf("v", V)}))
+    assert evaluate(term, matrix).item() == 48
+    assert str(term) == "Σv. Σu. vᵀA²u"
+    nested = substitute(parse("Σv. Σu. (wᵀA²v)×(uᵀAv)"), {"w": Leaf("v", V)})
+    assert equal(nested, parse("Σx. Σy. (vᵀA²x)×(yᵀAx)"))
+    swapped = substitute(parse("Σw. (uᵀAw)×(vᵀA²w)"), {"u": Leaf("v", V), "v": Leaf("w", V)})
+    assert equal(swapped, parse("Σx. (vᵀAx)×(wᵀA²x)"))
+
+
+def test_a_sum_keeps_its_letter_where_it_captures_nothing() -> None:
+    term = parse("Σv. Σu. uᵀAv")
+    assert substitute(term, {"u": Leaf("v", V), "v": ONE, "w": Leaf("u", V)}) == term
+    others = (Leaf(letter, V) for letter in "uvxyz")
+    with pytest.raises(GrammarError, match="six letters"):
+        substitute(parse("Σv. wᵀv"), {"w": reduce(Term.__add__, others, Leaf("w", V))})
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ marks is an ordinary one on marked copies, as long as nothing but sums of scalar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Literal, cast
@@ -31,6 +31,7 @@ from ..language.terms import (
     Term,
     apply,
     leaves,
+    substitute,
     subterms,
 )
 from ..validation import MOST_LAYERS
@@ -162,31 +163,16 @@ def with_named_marks(grammar: Grammar) -> Grammar:
 
     def named(rule: Rule) -> Rule:
         body, marks = rule.body, list[str]()
-        called: dict[str, str] = {}
+        called: dict[str, Term] = {}
         for mark in names[rule.head.scope :]:
             if isinstance(body, MarkSum):
-                called[body.mark], body = mark, body.body
+                called[body.mark], body = Leaf(mark, V), body.body
                 marks.insert(0, mark)
-        freed = [name for name in called if name not in called.values()]
-        taken = [name for name in called.values() if name not in called]
-        body = _renamed(body, called | dict(zip(taken, freed, strict=True)))
-        body = reduce(lambda term, mark: MarkSum(mark, term), marks, body)
+        body = reduce(lambda term, mark: MarkSum(mark, term), marks, substitute(body, called))
         return Rule(rule.head, body)
 
     rules, readout = (tuple(map(named, part)) for part in (grammar.rules, grammar.readout))
     return replace(grammar, rules=rules, readout=readout)
-
-
-def _renamed(term: Term, names: Mapping[str, str]) -> Term:
-    """A term with names exchanged, also in the sums inside it, so that none captures another."""
-    if isinstance(term, Leaf):
-        return Leaf(names[term.name], term.sort) if term.name in names else term
-    if isinstance(term, MarkSum):
-        return MarkSum(names.get(term.mark, term.mark), _renamed(term.body, names))
-    if isinstance(term, Apply):
-        args = tuple(_renamed(arg, names) for arg in term.args)
-        return term if args == term.args else Apply(term.op, args, term.sort, term.function)
-    return term
 
 
 def inside(grammar: Grammar) -> Grammar:

@@ -313,15 +313,29 @@ def fill(body: Term, fillings: list[Term]) -> Term:
 
 
 def substitute(term: Term, values: dict[str, Term]) -> Term:
-    """Replace named leaves, for instance a support by its definition."""
+    """Replace named leaves, for instance a support by its definition.
+
+    A sum over a mark that would capture one in what is put in gets another letter.
+
+    >>> print(substitute(mark_sum("v", Leaf("w", V).T @ Leaf("v", V)), {"w": Leaf("v", V)}))
+    Σu. vᵀu
+    """
     if isinstance(term, Leaf):
         return values.get(term.name, term)
     if isinstance(term, Apply):
         args = tuple(substitute(arg, values) for arg in term.args)
         return term if args == term.args else Apply(term.op, args, term.sort, term.function)
     if isinstance(term, MarkSum):
-        free = {name: value for name, value in values.items() if name != term.mark}
-        return MarkSum(term.mark, substitute(term.body, free))
+        mark, names = term.mark, {leaf.name for leaf in leaves(term)}
+        values = {name: value for name, value in values.items() if name in names}
+        names.update(leaf.name for value in values.values() for leaf in leaves(value))
+        if mark in names:
+            others = [letter for letter in MARKS if letter not in names]
+            if not others:
+                raise GrammarError(f"the six letters of marks are taken in {term}")
+            values[mark] = Leaf(others[0], V)
+            mark = others[0]
+        return MarkSum(mark, substitute(term.body, values)) if values else term
     return term
 
 
