@@ -3,7 +3,7 @@
     python benchmarks/gpu_session.py prepare             # here: data, graphs of molecules, QM9
     python benchmarks/gpu_session.py measure --out DIR   # there, each within --minutes
     python benchmarks/gpu_session.py train --out DIR
-    python benchmarks/gpu_session.py qm9 --out DIR
+    python benchmarks/gpu_session.py speedrun --out DIR
     python benchmarks/gpu_session.py collect FILE …      # here: records into results/
 
 A command goes through its stages; lanes of a stage run side by side, commands of a lane one after
@@ -63,13 +63,14 @@ def gpu_tests() -> Stage:
 
 
 KERNELS = "benchmarks/without_kernels.py"
-SINGLE = "single/{}/distance/G2N2{}/defaults{}/epochs-{}"
+SINGLE = "single/{}/distance/G2N2{}/defaults{}/epochs-100"
 CALLS: dict[str, list[Stage]] = {
     "measure": [
         gpu_tests(),
         {
             "bench": [
-                bench("training", "inference", "epoch", "product", "large", "marks"),
+                bench("training", "inference", "epoch", "product", "large", "marks", "profile"),
+                bench("marks-nodes"),
                 [KERNELS, "--out", "results/bench-kernels/plain.json"],
                 [
                     KERNELS,
@@ -80,29 +81,23 @@ CALLS: dict[str, list[Stage]] = {
                     "--out",
                     "results/bench-kernels/compiled.json",
                 ],
-                bench("profile", "marks-nodes", "batch", "nodes", "width"),
+                bench("batch", "nodes", "width"),
             ]
         },
     ],
     "train": [
         {
-            "tu": [cells("q3", "errica", jobs=8)],
+            "u0": [cells("q2", SINGLE.format("u0", "", "/wider"))],
+            "homo": [cells("q2", SINGLE.format("homo", "", "/wider"))],
+            "mu": [cells("q2", SINGLE.format("mu", "+D", ""))],
+            "r2": [cells("q2", SINGLE.format("r2", "+D", ""))],
+            "tu": [cells("q3", "errica", jobs=6)],
             "molecules": [cells("molecules", name, jobs=3) for name in ("G2N2", "GINE")],
-            "power": [
-                cells("power", "counting/beyond", jobs=2),
-                cells("power", "brec/G2N2Σ-5", jobs=3),
-                cells("power", "brec/PPGN-alike", jobs=3),
-            ],
+            "power": [cells("power", "counting/beyond", jobs=2)],
         },
     ],
-    "qm9": [
+    "speedrun": [
         {"speedrun": [["benchmarks/speedrun.py", "run", "results/speedrun/h200.json"]]},
-        {
-            "mu": [cells("q2", SINGLE.format("mu", "+D", "", n)) for n in (20, 100)],
-            "r2": [cells("q2", SINGLE.format("r2", "+D", "", n)) for n in (20, 100)],
-            **{t: [cells("q2", SINGLE.format(t, "", "/wider", 100))] for t in ("u0", "homo")},
-            "alpha": [cells("q2", SINGLE.format("alpha", "", "/wider", 100))],
-        },
     ],
 }
 
@@ -140,7 +135,7 @@ def run(call: str, out: Path, minutes: float, smoke: bool) -> None:
 
     packing = threading.Thread(target=pack_now_and_then)
     packing.start()
-    shares = call != "measure" and shutil.which("nvidia-cuda-mps-control")
+    shares = call == "train" and shutil.which("nvidia-cuda-mps-control")
     if shares:  # processes then share the GPU at the same time, not in turns
         subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
     begun: set[str] = set()
@@ -164,7 +159,8 @@ def run(call: str, out: Path, minutes: float, smoke: bool) -> None:
         if shares:
             subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", check=False)
         pack_records(out, call, since)
-        pack_work(out, call, since)
+        if call != "measure":
+            pack_work(out, call, since)
 
 
 def stand_in_for_lightning() -> None:

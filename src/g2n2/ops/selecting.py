@@ -81,11 +81,13 @@ def _selected(
     shape, count = memory.shape[:-1], memory.numel() // width
     read = memory.new_empty(*shape, max(room, width))[..., :width]
     selected = memory.new_empty(*shape, operands)
-    rows = max(16, ROWS * 128 // max(128, block(width) * memory.element_size()))
+    wide = block(width) * memory.element_size()  # bytes of a row
+    rows = max(16, ROWS * 256 // max(256, wide))
+    at_once = OPERANDS if wide <= 128 else OPERANDS // 2
     select_kernel[(programs(count, rows),)](
         memory, gain, weight, read, selected, count, small, operands, read.stride(-2),
         S=width, P=block(width), BM=rows, PRECISION=dot_precision(),
-        BK=narrowed(min(OPERANDS, block(operands)), width, memory.device), num_warps=4,
+        BK=narrowed(min(at_once, block(operands)), width, memory.device), num_warps=4,
     )  # fmt: skip
     return read, selected
 
