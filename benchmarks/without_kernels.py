@@ -148,13 +148,6 @@ def packed_pools(
     return torch.cat(parts, dim=1)
 
 
-def mean_absolute_error(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """`ops.absolute_error.mean_absolute_error`."""
-    known = targets.isfinite()
-    total = torch.where(known, outputs - torch.where(known, targets, 0.0), 0.0).abs().sum()
-    return total / known.sum().clamp(min=1), total.detach()
-
-
 def _unflattened(step: Any) -> None:
     init_optimiser_state(step.learner.optimiser, step.weights)
 
@@ -173,14 +166,11 @@ def replacements(compiled: bool) -> dict[str, dict[str, Any]]:
         },
         "edges of the MLP": {"g2n2.ops.pair_mlp.mix_rows": made(mix_rows)},
         "pooling": {"g2n2.ops.pooling.packed_pools": packed_pools},
-        "absolute error": {
-            "g2n2.ops.absolute_error.mean_absolute_error": made(mean_absolute_error)
-        },
     }
     if compiled:
         return plain
     return plain | {
-        "gathering (with the absolute error)": {
+        "gathering": {
             "g2n2.training.precompute.InputRows.by_kernels": property(lambda _: False)
         },
         "optimiser": {"g2n2.training.cuda_graphs.GraphedStep._flatten": _unflattened},

@@ -16,7 +16,6 @@ import torch, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from g2n2.ops import adam
-from g2n2.ops import absolute_error
 from g2n2.ops.adam import BLOCK
 from g2n2.ops import gathering
 from g2n2.ops import pair_mlp, pooling, selecting
@@ -48,7 +47,7 @@ whole_numbers = dict(
 )
 numbers = {"beyond", "small", "clip", "log_beta1", "log_beta2", "beta1", "beta2", "per_node", "per_pair"}
 modules = dict(
-    absolute_error=absolute_error, adam=adam, gathering=gathering, pair_mlp=pair_mlp,
+    adam=adam, gathering=gathering, pair_mlp=pair_mlp,
     pooling=pooling, rule_kernels=rule_kernels, selecting=selecting, sums=sums,
     tiled_rules=tiled_rules,
 )
@@ -137,9 +136,6 @@ else:
         "gathering.gather_kernel", HAS_M=True, HAS_V=True, PT=16, BLOCK=gathering.BLOCK,
         long=["CHOSEN", "COUNT", "TOTALS", "NODE_STARTS", "PAIR_STARTS"],
     )
-    loss = ["OUTPUTS", "TARGETS", "SUM", "COUNT", "MEAN", "FLOW", "SLOPES"]
-    show("absolute_error.forward_kernel", BLOCK=1024, full=loss)
-    show("absolute_error.backward_kernel", BLOCK=1024, full=loss)
     show("adam.squares_kernel", BLOCK=BLOCK, full=["FULL", "OUT"])
     flat = ["W", "FULL", "MEAN", "SQUARE", "SHADOW", "DECAY", "SQUARES", "NORM", "RATE", "STEP", "SHARE"]
     show("adam.step_kernel", 4, BLOCKS=512, BLOCK=BLOCK, CLIP=True, AVERAGE=True, full=flat)

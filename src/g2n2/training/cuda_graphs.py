@@ -201,13 +201,8 @@ class GraphedStep(_Replayed):
     def _backward(self, capacity: Capacity) -> Tensor:
         """Gradients of the mean loss; returns the sum of the losses."""
         outputs, targets = self._forward(capacity)
-        if self.learner.task.kind == "regression" and self.inputs.by_kernels:
-            from ..ops.absolute_error import mean_absolute_error
-
-            mean, total = mean_absolute_error(outputs, targets)
-        else:
-            total, known = self.learner.task.loss(outputs, targets)
-            mean = total / known.clamp(min=1)
+        total, known = self.learner.task.loss(outputs, targets)
+        mean = total / known.clamp(min=1)
         with side_stream(self.side):
             mean.backward()  # type: ignore[no-untyped-call]
         return total.detach()
