@@ -1,6 +1,7 @@
 """The command line as a user meets it: output, JSON, exit codes, and every kind of bad input."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -281,3 +282,34 @@ def test_a_term_with_a_minus_is_said_to_go_behind_two():
     assert code == 2
     assert "if -A… is a term, write -- before it" in " ".join(printed.split())
     assert run("eval", "--", "-A", "K1") == (0, "0\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("train", "-x"), False),
+        (("compile", "r-G_L1", "-A"), False),
+        (("-x", "equal"), False),
+        (("eval", "-A", "K4"), True),
+        (("trace", "-A"), True),
+    ],
+)
+def test_advice_about_terms_is_given_where_terms_are_taken(words, advice):
+    code, printed = run(*words)
+    assert code == 2
+    assert f"No such option: {'-x' if '-x' in words else '-A'}" in printed
+    assert ("is a term" in printed) is advice
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals here")
+def test_words_as_json_show_on_a_terminal_that_they_are_looked_for():
+    ours, theirs = os.openpty()
+    words = [sys.executable, "-m", "g2n2", "words", "r-G_L3", "--size", "5", "--json"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, timeout=60, check=True)
+    os.close(theirs)
+    assert json.loads(done.stdout)["words"][0] == {"word": "1ᵀ1", "size": 2}
+    assert "words of r-G_L3" in os.read(ours, 10**6).decode()
+    os.close(ours)
+    silent = subprocess.run(words, capture_output=True, timeout=60, check=True)
+    assert silent.stdout == done.stdout
+    assert silent.stderr == b""

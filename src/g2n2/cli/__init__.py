@@ -105,6 +105,10 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
 MODULES = {name: module for group in GROUPS.values() for name, (module, *_) in group.items()}
 
 
+OF_TERMS = ("tree", "equal", "eval", "trace")
+"""The commands that take terms."""
+
+
 def function_of(name: str) -> Callable[..., None]:
     """The function of a command; one that is called as a builtin has a name that ends in `_`."""
     source = vars(import_module(f".{MODULES[name]}_commands", __package__))
@@ -131,7 +135,7 @@ class LazyCommands(TyperGroup):
             return super().invoke(ctx)
         except Exception as fault:  # of click, or of the copy of it that typer brings along
             option = getattr(fault, "option_name", "--")
-            if not option.startswith("--"):
+            if not option.startswith("--") and vars(fault)["ctx"].info_name in OF_TERMS:
                 vars(fault)["message"] += f"; if {option}… is a term, write -- before it"
             raise
 

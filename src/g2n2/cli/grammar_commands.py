@@ -77,7 +77,8 @@ def words(
     wanted = variable_named(sort)
     found = enumerate_words(chosen, wanted, size, assume, limit + 1)
     if json:
-        words = list(found)
+        with show.waiting(f"words of {chosen.name}"):
+            words = list(found)
         content = [{"word": str(word.term), "size": word.size} for word in words[:limit]]
         answer = {"grammar": chosen.name, "note": taken.note, "sort": sort}
         show.as_json({**answer, "words": content, "cut": len(words) > limit})
