@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from g2n2 import bench
-from g2n2.atomic_files import disk_errors, replace_file
+from g2n2.atomic_files import disk_errors, replace_file, sole_builder
 from g2n2.compiler.marks import marks_named
 from g2n2.data.graph_set import GraphSet, Target, plain_graphs
 from g2n2.data.qm9 import load_qm9
@@ -68,11 +68,10 @@ def keep_result(folder: Path, row: Row) -> Path:
     """Write a result beside those of other cases; it replaces an older one of its case."""
     device = re.sub(r"[^a-z0-9]+", "-", str(row["made_with"]["device"]).lower()).strip("-")
     path = folder / f"{row['group']}.{device}.json"
-    kept = read_rows(path) if path.is_file() else []
-    rows = {old["case"]: old for old in kept} | {row["case"]: row}
-    text = json.dumps(list(rows.values()), indent=1, ensure_ascii=False)
-    with disk_errors(f"write {path}"):
-        folder.mkdir(parents=True, exist_ok=True)
+    with sole_builder(path), disk_errors(f"write {path}"):
+        kept = read_rows(path) if path.is_file() else []
+        rows = {old["case"]: old for old in kept} | {row["case"]: row}
+        text = json.dumps(list(rows.values()), indent=1, ensure_ascii=False)
         replace_file(path, f"{text}\n".encode(), shared=True)
     return path
 

@@ -2,6 +2,8 @@
 
 import ast
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from g2n2_paper.bench.run import (
     hidden_layers,
     keep_result,
     read_results,
+    read_rows,
     sized_graphs,
 )
 from g2n2_paper.cli import app
@@ -227,6 +230,23 @@ def test_kept_figures_are_read_judged_and_replaced(tmp_path):
         keep_result(tmp_path, row)
     with pytest.raises(DataError, match="Not a directory"):
         keep_result(path / "under", row)
+
+
+@pytest.mark.filterwarnings("ignore:.*waiting for it")
+def test_results_kept_at_once_are_all_there(tmp_path, monkeypatch):
+    def slowly(path):
+        rows = read_rows(path)
+        time.sleep(0.2)
+        return rows
+
+    made_with = {"device": "cpu"}
+    rows = [{"case": name, "group": "training", "made_with": made_with} for name in "abc"]
+    path = keep_result(tmp_path, rows[0])
+    monkeypatch.setattr(run, "read_rows", slowly)
+    with ThreadPoolExecutor() as pool:
+        assert [*pool.map(lambda row: keep_result(tmp_path, row), rows[1:])] == [path, path]
+    assert {row["case"] for row in read_rows(path)} == {*"abc"}
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_the_command_keeps_what_it_measures(tmp_path, monkeypatch):
