@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import warnings
 
 import pytest
 
@@ -297,3 +298,13 @@ def test_a_trial_is_one_process(tmp_path, monkeypatch, varied):
     with pytest.raises(DataError, match="start one g2n2 sweep for each GPU"):
         run_sweep(sweep(tmp_path, varied), 1, tmp_path / "s.db", tmp_path / "runs", print)
     assert not (tmp_path / "s.db").exists()
+
+
+def test_warnings_of_optuna_are_left_to_others(tmp_path):
+    kind = optuna.exceptions.ExperimentalWarning
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        SharedStudy("mine", tmp_path / "sweep.db").take_over()
+        assert not [one for one in shown if issubclass(one.category, kind)]
+        warnings.warn("of another study", kind, stacklevel=1)
+        assert shown[-1].category is kind

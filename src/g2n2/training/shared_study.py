@@ -47,13 +47,12 @@ class SharedStudy:
         except ImportError:
             raise DataError('sweeps need Optuna: pip install "g2n2[sweep]"') from None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
         self.label, self.heartbeat = without_passwords(str(storage)), heartbeat
         self._optuna, self._sqlalchemy = optuna, sqlalchemy
         self._address = self._parsed(str(storage))
         self._file = self._sqlite_file()
         try:
-            with self._file_lock():
+            with self._file_lock(), self._experiments():
                 self._storage = self._opened()
                 self.study = optuna.create_study(
                     study_name=name, storage=self._storage, load_if_exists=True
@@ -88,7 +87,8 @@ class SharedStudy:
 
     def take_over(self) -> None:
         """Queue the trials of dead processes again; only while `alone`."""
-        self._optuna.storages.fail_stale_trials(self.study)
+        with self._experiments():
+            self._optuna.storages.fail_stale_trials(self.study)
         for trial in self.trials("running"):
             if trial.user_attrs.get("claimed") != trial.number:  # started by a process that died
                 self.retry(trial.number)
@@ -194,6 +194,13 @@ class SharedStudy:
         silence = f"-c timezone=utc -c idle_in_transaction_session_timeout={PATIENCE}s"
         ours = {"options": silence, "connect_timeout": PATIENCE // 4}
         return {name: value for name, value in ours.items() if name not in self._address.query}
+
+    @contextmanager
+    def _experiments(self) -> Iterator[None]:
+        """Use what Optuna calls experimental, without its warning."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
+            yield
 
     @contextmanager
     def _file_lock(self) -> Iterator[None]:
