@@ -248,8 +248,12 @@ def test_an_sdf_cut_within_a_value_does_not_give_half_of_it(tmp_path: Path) -> N
     graphs = read_graphs(path)
     assert graphs.targets.tolist() == [[1.5]]
     assert any("molecule 2 (one): its last data item has no end" in note for note in graphs.notes)
-    path.write_text(f"{block}> <y>\n1.5\n\n$$$$\n{block}> <y>\n2\n\n")
-    assert read_graphs(path).targets.tolist() == [[1.5], [2]]
+    for start in ("> <y>\n", "> <y>"):  # of a value
+        path.write_text(f"{block}> <y>\n1.5\n\n$$$$\n{block}{start}")
+        assert read_graphs(path).targets.tolist() == [[1.5]]
+    for end in ("2\n\n", "2\n", "2\r\n"):  # whole lines; $$$$ and the blank line may be missing
+        path.write_bytes(f"{block}> <y>\n1.5\n\n$$$$\n{block}> <y>\n{end}".encode())
+        assert read_graphs(path).targets.tolist() == [[1.5], [2]]
 
 
 def test_semicolons_tabs_gzip_and_the_mark_of_excel(tmp_path: Path) -> None:

@@ -83,8 +83,9 @@ def _sdf_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
         head, _, tail = text.partition("M  END")
         properties = {"name": text.partition("\n")[0].strip()}
         properties |= {key: value.strip() for key, value in _DATA_ITEM.findall(tail)}
-        # In the middle of a data item; a mol file without data items needs no end.
-        cut = not ended and tail.strip() and not tail.endswith("\n\n")
+        # In the middle of a line, or below the name of a data item: there may be half of its value.
+        last = "".join(tail.splitlines(keepends=True)[-1:])
+        cut = not ended and tail.strip() and (last.startswith(">") or not last.endswith("\n"))
         fault = "its last data item has no end: the file is cut short" if cut else ""
         yield MoleculeRecord(f"molecule {number}", properties, f"{head}M  END\n", fault=fault)
     if not number:
