@@ -187,6 +187,7 @@ LINE = torch.tensor([[0, 1], [1, 0]])
         ({"edge_index": LINE, "num_nodes": 2, "batch": [0, 0]}, ("batch is a list, expected a tensor",)),
         ({"edge_index": LINE, "num_nodes": 2, "x": [[1, 2], [3]]}, ("x is a list, expected a tensor",)),
         ({"edge_index": LINE.numpy(), "num_nodes": 2}, ("edge_index is a ndarray, expected a tensor",)),
+        ({"edge_index": LINE, "num_nodes": 2, "pos": [[0.0, 0, 0]] * 2}, ("pos is a list, expected a tensor",)),
         ({"edge_index": LINE, "num_nodes": 2, "pos": torch.ones(3, 3)}, ("pos has shape [3, 3], expected [2, features] for 2 nodes",)),
         ({"edge_index": LINE, "num_nodes": 2, "pos": torch.full((2, 3), torch.nan)}, ("what is made of the positions", "NaN")),
     ],
@@ -196,6 +197,11 @@ def test_bad_pyg_data(fields: dict[str, Any], words: tuple[str, ...]) -> None:
         GraphBatch.from_pyg(Data(**fields), squared=True)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_positions_that_are_not_read_may_be_anything() -> None:
+    data = Data(edge_index=LINE, x=torch.ones(2, 1), pos=[[0.0, 0, 0]] * 2)
+    assert GraphBatch.from_pyg(data).adjacency.tolist() == [[[0, 1], [1, 0]]]
 
 
 def test_sparse_features_are_read() -> None:

@@ -84,10 +84,10 @@ def nodes_and_edges(data: Any) -> tuple[int, Tensor]:
     count = int(getattr(data, "num_nodes", 0) or 0)
     if not count:
         raise DataError("the PyG data has no nodes; set num_nodes or x")
-    for name in ("x", "edge_index", "edge_attr", "edge_weight", "pos", "batch"):
+    for name in ("x", "edge_index", "edge_attr", "edge_weight", "batch"):
         _require_tensor(getattr(data, name, None), name)
     fields = [getattr(data, name, None) for name in ("x", "pos", "batch")]
-    device = next((value.device for value in fields if value is not None), None)
+    device = next((value.device for value in fields if isinstance(value, Tensor)), None)
     edge_index: Tensor = pyg_edges(data, torch.zeros(2, 0, dtype=torch.long, device=device))
     if device is not None and edge_index.device != device:
         raise DataError(
@@ -130,6 +130,7 @@ def _owner(data: Any, count: int) -> Tensor | None:
 def columns(data: Any, name: str, rows: int) -> Tensor | None:
     """Features as `[rows, columns]`."""
     values: Tensor | None = getattr(data, name, None)
+    _require_tensor(values, name)
     if values is None:
         return None
     values = values if values.layout == torch.strided else values.to_dense()
