@@ -208,7 +208,7 @@ def test_classes_come_with_probabilities(here):
         (["train", "--resume", "runs/molecules-logp-001", "--width", "9"], "leave out width"),
         (["train", "--resume", "nowhere"], "nowhere is no run folder"),
         (["predict", "nowhere", "new.csv"], "nowhere is no run folder: there is nothing at"),
-        (["predict", "qm8", "new.csv"], "or make one: g2n2 train; by name there is qm9"),
+        (["predict", "qm8", "new.csv"], "make one: g2n2 train; by name there is qm9"),
         (["predict", "new.csv", "new.csv"], "new.csv is no run folder: it is a file; make one"),
         (["predict", "runs/molecules-logp-001", "none.csv"], "no file or folder 'none.csv'"),
         (["predict", "runs/molecules-logp-001", "cycle.g6"], "lacks the node features H, B, C"),

@@ -81,8 +81,11 @@ def test_damaged_and_absent_files_are_said(files, tmp_path):
         files.config()
     with pytest.raises(DataError, match=r"has no result\.json"):
         files.read_json("result.json")
-    with pytest.raises(DataError, match="is no run folder"):
+    with pytest.raises(DataError, match="is no run folder") as of_folder:
         RunFolder.existing(tmp_path / "elsewhere")
+    with pytest.raises(DataError) as of_run:
+        Run(tmp_path / "elsewhere")
+    assert str(of_run.value) == f"{of_folder.value}; by name there is qm9"
 
 
 def test_a_run_that_never_began_is_forgotten_and_nothing_else(files):

@@ -90,13 +90,7 @@ class Run:
     def __init__(
         self, folder: str | Path, device: str = "auto", graphs: GraphSet | None = None
     ) -> None:
-        path = run_path(folder)
-        if not os.path.exists(path):
-            raise DataError(
-                f"{folder} is no run folder: there is nothing at that path: check it, or make one: "
-                f"g2n2 train; by name there is {', '.join(pretrained_names())}"
-            )
-        self.files = RunFolder.existing(path)
+        self.files = RunFolder.existing(run_path(folder), pretrained_names())
         self._graphs = graphs
         self.note = "; ".join(filter(None, (self.files.checksum_note, self.files.calibration_note)))
         self.config: RunConfig = self.files.config()

@@ -26,6 +26,7 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -83,14 +84,19 @@ class RunFolder:
         self.path = Path(path)
 
     @classmethod
-    def existing(cls, path: str | Path) -> RunFolder:
-        """A folder that holds a run, else a DataError; registers operations of its grammar."""
+    def existing(cls, path: str | Path, by_name: Sequence[str] = ()) -> RunFolder:
+        """A folder that holds a run, else a DataError; registers operations of its grammar.
+
+        `by_name` are networks that the message offers where there is nothing at the path.
+        """
         folder = cls(path)
         if not folder.started:
-            what = "there is nothing at that path: check it"
+            what, more = "there is nothing at that path: check it", ""
             if os.path.exists(path):
                 what = "it has no config.json" if os.path.isdir(path) else "it is a file"
-            raise DataError(f"{path} is no run folder: {what}; make one: g2n2 train")
+            elif by_name:
+                more = f"; by name there is {', '.join(by_name)}"
+            raise DataError(f"{path} is no run folder: {what}; make one: g2n2 train{more}")
         if (folder.path / OPERATIONS).is_file():
             try:
                 for entry in folder.read_json(OPERATIONS):
