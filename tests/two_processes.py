@@ -5,6 +5,7 @@ torchrun --nproc_per_node 2 two_processes.py FOLDER
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import distributed
 
 from g2n2.data.graph_set import GraphSet
 from g2n2.errors import G2N2Error
@@ -90,6 +92,8 @@ def full_disk() -> Iterator[None]:
 
 def main(folder: Path) -> None:
     rank = int(os.environ["RANK"])
+    left = folder / f"{rank}.left"  # what comes first here is done last at the end
+    atexit.register(lambda: left.write_text(str(not distributed.is_initialized())))
 
     def interrupt(loop: Any) -> None:
         if rank == 1 and loop.progress.steps == 2:

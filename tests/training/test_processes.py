@@ -66,6 +66,10 @@ def test_two_processes_give_what_one_gives(two: Path, tmp_path: Path) -> None:
     assert largest_difference(learned_state(two / "double"), learned_state(tmp_path)) < 1e-9
 
 
+def test_each_process_leaves_the_others_before_it_ends(two: Path) -> None:
+    assert [(two / f"{rank}.left").read_text() for rank in (0, 1)] == ["True", "True"]
+
+
 def test_a_signal_to_one_process_stops_both_and_resuming_ends_the_same(two: Path) -> None:
     for rank in (0, 1):
         assert seen(two, rank)["interrupted"].startswith("KeyboardInterrupt")

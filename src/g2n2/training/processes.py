@@ -6,6 +6,7 @@ forever, so whatever ends or pauses a run is agreed on first.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import threading
@@ -61,10 +62,17 @@ def launch(config: RunConfig) -> Processes:
             accelerator=device.type, strategy=strategy, devices=devices, num_nodes=nodes
         )
         fabric.launch()
+        atexit.register(leave_others)  # as Fabric does for NCCL alone
         processes = Processes(fabric.device, fabric.global_rank, fabric.world_size)
     if config.threads:
         torch.set_num_threads(config.threads)  # after the launch, which sets its own
     return processes
+
+
+def leave_others() -> None:
+    """End what connects this process to the others: threads of gloo must not outlive it."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def find_device(name: str) -> torch.device:
