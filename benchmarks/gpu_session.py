@@ -91,6 +91,7 @@ CALLS: dict[str, list[Stage]] = {
             "homo": [cells("q2", SINGLE.format("homo", "", "/wider"))],
             "mu": [cells("q2", SINGLE.format("mu", "+D", ""))],
             "r2": [cells("q2", SINGLE.format("r2", "+D", ""))],
+            "schnet": [cells("q2", "single/u0/distance/SchNet")],
             "tu": [cells("q3", "errica", jobs=6)],
             "molecules": [cells("molecules", name, jobs=3) for name in ("G2N2", "GINE")],
             "power": [cells("power", "counting/beyond", jobs=2)],

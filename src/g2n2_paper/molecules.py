@@ -23,21 +23,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from g2n2.atomic_files import replace_file
 from g2n2.data.graph_set import GraphSet
 from g2n2.data.splits import random_subset, smiles_of
 from g2n2.errors import DataError
-from g2n2.nn.baselines import BASELINES, Baseline
-from g2n2.nn.convolutions import ConvolutionGNN
 from g2n2.training.config import RunConfig
 from g2n2.training.run_folder import RunFolder
 from g2n2.training.task import Task, Values, metrics
 from g2n2.training.trained_on import checksum
 
+from . import pyg_networks  # noqa: F401  # adds its networks to the library's baselines
 from .molecule_sets import SETS, MoleculeSet, digests, parts_of
 from .runner import Cell, Job, Measurement
 from .runs import described, run_settings, train
@@ -93,45 +90,6 @@ class Problem:
         """The same from predictions for the test molecules; several targets are averaged."""
         truth = graphs.targets[graphs.splits["test"]]
         return self.metrics(metrics(Task.of(graphs), predicted, truth)["all"])
-
-
-class GINE(ConvolutionGNN):
-    """GIN of the library (batch norms, read-out) with PyG's `GINEConv` (Hu et al. 2020)."""
-
-    def __init__(
-        self,
-        node_features: int = 0,
-        edge_features: int = 0,
-        width: int = 64,
-        layers: int = 3,
-        **options: Any,
-    ) -> None:
-        from torch_geometric.nn import GINEConv
-
-        super().__init__("GIN", node_features, edge_features, width, layers, **options)
-        for layer, convolution in enumerate(self.convolutions):
-            self.convolutions[layer] = GINEConv(
-                convolution.nn, train_eps=True, edge_dim=edge_features
-            )
-
-    def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
-        """Tensors in, tensors out; only real nodes are computed."""
-        graph, start, end = adjacency.nonzero(as_tuple=True)
-        number = (mask.flatten().cumsum(0) - 1).view(mask.shape)
-        index = torch.stack([number[graph, start], number[graph, end]])
-        features = edges[graph, start, end]
-        values = nodes
-        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            rows = convolution(values[mask], index, features)
-            values = rows.new_zeros(*mask.shape, rows.shape[1])
-            values[mask] = rows
-            values = norm(values, mask).relu()
-        ones = mask.to(values.dtype).unsqueeze(-1)
-        output: Tensor = self.readout({"V": values}, mask, {"1": ones})
-        return output
-
-
-BASELINES["GINE"] = Baseline("Hu et al. 2020, PyG's GINEConv", True, lambda o: GINE(**o), ())
 
 
 def cells(smoke: bool = False) -> list[Cell]:

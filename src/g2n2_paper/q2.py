@@ -5,6 +5,7 @@ single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64; `modern` is that 
 single/TARGET/distance/G2N2/defaults[/wider]/epochs-N
                                          with the library's present defaults for so many epochs,
                                          also with distances of short and long range
+…/SchNet/published/epochs-N              PyG's SchNet, its own width and layers, our training
 …/G2N2+D/defaults/epochs-N               the grammar with moments of learned charges as sentences
 …/PPGN/modern/equal-time                 as many epochs as fit into the seconds of G²N²
 …/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
@@ -25,6 +26,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +40,7 @@ from g2n2.training.setup import prepare
 from g2n2.training.task import Task
 from g2n2.training.trained_on import checksum
 
+from . import pyg_networks  # noqa: F401  # adds its networks to the library's baselines
 from .runner import Cell, Job, Measurement
 from .runs import (
     SMALL_BATCH,
@@ -71,6 +74,11 @@ MOMENTS = ("mu", "r2")
 """Targets that are moments of charges."""
 WIDER = ("raw", "square", "inverse", "rbf16", "rbf32:6")
 """Distances with short and long range."""
+RECIPE_OF = {"modern": MODERN_BEFORE, "defaults": "modern", "published": "modern"}
+"""Recipes of the library by the names in cells."""
+IN_TF32 = ("paper", "published")
+"""Recipes of networks that were not made for bfloat16."""
+SCHNET = "single/u0/distance/SchNet/published/epochs-30"
 FINE = (None, "r2", "zpve")
 """Targets (None is all at once) whose errors, with distances, are a few thousandths of their
 spread: beyond bf16."""
@@ -93,6 +101,7 @@ SMOKE_CELLS = (
     "single/r2/distance/G2N2/paper",
     "single/u0/distance/G2N2/defaults/wider/epochs-20",
     "single/mu/distance/G2N2+D/defaults/epochs-20",
+    SCHNET,
     "collapse/u0",
     "sums/extent",
 )
@@ -128,6 +137,7 @@ def run_names() -> Iterator[str]:
         for target, tail in product(targets, ("", "/wider")):
             yield f"single/{target}/distance/G2N2/defaults{tail}/epochs-{epochs}"
         yield from (f"single/{t}/distance/G2N2+D/defaults/epochs-{epochs}" for t in MOMENTS)
+    yield SCHNET
 
 
 def config(name: str, smoke: bool = False, seed: int = 0) -> RunConfig:
@@ -135,24 +145,28 @@ def config(name: str, smoke: bool = False, seed: int = 0) -> RunConfig:
     kind, what, track, network, recipe, *rest = name.split("/")
     target, width = (what, 64) if kind == "single" else (None, int(what.removeprefix("width")))
     narrow = recipe != "paper" and width == 32 and track == "distance"
+    if network == "SchNet":
+        published = {"baseline": "SchNet", "width": 8 if smoke else 128, "layers": 6}
+        shape: dict[str, Any] = published | {"distance": ("raw",)}
+    else:
+        shape = {"grammar": GRAMMARS.get(network, "PPGN"), "width": 8 if smoke else width}
+        shape |= {"preset": "ppgn" if network == "PPGN" else None}
+        shape |= {"distance": WIDER if "wider" in rest else None}
     return RunConfig(
         "qm9",
         target=(target,) if target else (),
         options={"track": track, "features": "ppgn"},
-        grammar=GRAMMARS.get(network, "PPGN"),
-        preset="ppgn" if network == "PPGN" else None,
-        width=8 if smoke else width,
-        recipe={"modern": MODERN_BEFORE, "defaults": "modern"}.get(recipe, recipe),
+        recipe=RECIPE_OF.get(recipe, recipe),
         references=recipe != "paper",
         extent="extent" in rest,
         epochs=_epochs(target, recipe, rest, smoke),
-        distance=WIDER if "wider" in rest else None,
         rate=NARROW_RATE if narrow else None,
         limit=150 if smoke else 0,
         batch=SMALL_BATCH if smoke else None,
         threads=1 if smoke else 0,
         seed=seed,
-        precision="tf32" if recipe == "paper" or _is_fine(track, target) else "bf16",
+        precision="tf32" if recipe in IN_TF32 or _is_fine(track, target) else "bf16",
+        **shape,
     )
 
 

@@ -18,7 +18,8 @@ from g2n2.errors import DataError
 from g2n2.training.trained_on import checksum
 from g2n2_paper import molecule_sets, molecules
 from g2n2_paper.molecule_sets import SETS, load_graphs, write_graphs
-from g2n2_paper.molecules import GINE, SMOKE, Problem, cells, contender_cell, fit_forests
+from g2n2_paper.molecules import SMOKE, Problem, cells, contender_cell, fit_forests
+from g2n2_paper.pyg_networks import GINE
 from g2n2_paper.record import CellRecord
 from g2n2_paper.report.entries import Entries
 from g2n2_paper.report.facts import molecules as facts

@@ -1,0 +1,117 @@
+"""PyG's networks that ours are compared with, as baselines of the library.
+
+They run through the library's data, training and outputs. `BASELINES` gains them when this module
+is imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from g2n2.compiler.presets import Preset
+from g2n2.compiler.readout_plan import Task, plan_readout
+from g2n2.data.batch import GraphBatch
+from g2n2.errors import LoweringError
+from g2n2.language.sorts import V
+from g2n2.nn.baselines import BASELINES, Baseline
+from g2n2.nn.convolutions import ConvolutionGNN
+from g2n2.nn.readout import Readout
+
+ELEMENTS = 5
+"""Node features of QM9 that say the element come first."""
+
+
+class GINE(ConvolutionGNN):
+    """GIN of the library (batch norms, read-out) with PyG's `GINEConv` (Hu et al. 2020)."""
+
+    def __init__(
+        self,
+        node_features: int = 0,
+        edge_features: int = 0,
+        width: int = 64,
+        layers: int = 3,
+        **options: Any,
+    ) -> None:
+        from torch_geometric.nn import GINEConv
+
+        super().__init__("GIN", node_features, edge_features, width, layers, **options)
+        for layer, convolution in enumerate(self.convolutions):
+            self.convolutions[layer] = GINEConv(
+                convolution.nn, train_eps=True, edge_dim=edge_features
+            )
+
+    def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
+        """Tensors in, tensors out; only real nodes are computed."""
+        graph, start, end = adjacency.nonzero(as_tuple=True)
+        number = (mask.flatten().cumsum(0) - 1).view(mask.shape)
+        index = torch.stack([number[graph, start], number[graph, end]])
+        features = edges[graph, start, end]
+        values = nodes
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            rows = convolution(values[mask], index, features)
+            values = rows.new_zeros(*mask.shape, rows.shape[1])
+            values[mask] = rows
+            values = norm(values, mask).relu()
+        ones = mask.to(values.dtype).unsqueeze(-1)
+        output: Tensor = self.readout({"V": values}, mask, {"1": ones})
+        return output
+
+
+class SchNet(nn.Module):
+    """PyG's SchNet on all pairs of atoms within its cutoff of 10 Å, with its default basis.
+
+    It reads the element of each atom and the distance of each pair, the last edge feature. Its
+    outputs of atoms are summed by the library's read-out.
+    """
+
+    def __init__(
+        self,
+        node_features: int = 0,
+        edge_features: int = 0,
+        width: int = 128,
+        layers: int = 6,
+        out: int = 1,
+        task: Task = "graph",
+        **options: Any,
+    ) -> None:
+        from torch_geometric.nn import SchNet as OfPyG
+
+        if (out, task) != (1, "graph") or any(v not in (None, False) for v in options.values()):
+            raise LoweringError("SchNet gives one number for each graph and has no other options")
+
+        super().__init__()
+        self.node_features, self.edge_features = node_features, edge_features
+        self.pairs: tuple[Tensor, Tensor] | None = None
+        self.schnet = OfPyG(
+            width, width, layers, interaction_graph=lambda positions, batch: self.pairs
+        )
+        for block in self.schnet.interactions:
+            del block.mlp  # a second name of `conv.nn`, which files of weights cannot hold
+        preset = Preset("SchNet", decision=())
+        plan = plan_readout({V: 1}, task, preset, "sum", (), out, False)
+        self.readout = Readout(plan, preset, typical_size=1.0)
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        return self.network(batch.adjacency, batch.nodes, batch.edges, batch.mask)
+
+    def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
+        """Tensors in, tensors out; only real nodes are computed."""
+        distances = edges[..., -1].float()
+        near = (distances > 0) & (distances <= self.schnet.cutoff)
+        graph, start, end = near.nonzero(as_tuple=True)
+        number = (mask.flatten().cumsum(0) - 1).view(mask.shape)
+        pairs = torch.stack([number[graph, start], number[graph, end]])
+        self.pairs = pairs, distances[graph, start, end]
+        elements = nodes[mask][:, :ELEMENTS].argmax(1)
+        alone = torch.arange(len(elements), device=mask.device)  # an output for each atom
+        each = self.schnet(elements, elements, alone)  # which does not look at positions
+        values = each.new_zeros(*mask.shape, 1).masked_scatter(mask.unsqueeze(-1), each)
+        output: Tensor = self.readout({"V": values}, mask, {"1": mask.to(each.dtype).unsqueeze(-1)})
+        return output
+
+
+BASELINES["GINE"] = Baseline("Hu et al. 2020, PyG's GINEConv", True, lambda o: GINE(**o), ())
+BASELINES["SchNet"] = Baseline("Schütt et al. 2017, PyG's SchNet", True, lambda o: SchNet(**o), ())
