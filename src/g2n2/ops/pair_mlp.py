@@ -102,7 +102,7 @@ def _grad_weight(grad_out: Tensor, rows: Tensor) -> Tensor:
     """`grad_outᵀ rows`; in single precision as a sum over PIECES, which cuBLAS does not split."""
     if grad_out.dtype != torch.float32 or len(rows) % PIECES:
         return torch.mm(grad_out.T, rows)
-    left, right = (x.unflatten(0, (PIECES, -1)) for x in (grad_out, rows))
+    left, right = (x.view(PIECES, -1, x.shape[1]) for x in (grad_out, rows))
     return torch.bmm(left.mT, right).sum(0)
 
 
