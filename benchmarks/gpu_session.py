@@ -88,8 +88,10 @@ CALLS: dict[str, list[Stage]] = {
     "train": [
         {
             "u0": [cells("q2", SINGLE.format("u0", "", "/wider"))],
-            "homo": [cells("q2", SINGLE.format("homo", "", "/wider"))],
-            "mu": [cells("q2", SINGLE.format("mu", "+D", ""))],
+            "mu": [
+                cells("q2", SINGLE.format("mu", "+D", "")),
+                cells("q2", SINGLE.format("homo", "", "/wider")),
+            ],
             "r2": [cells("q2", SINGLE.format("r2", "+D", ""))],
             "schnet": [cells("q2", "single/u0/distance/SchNet")],
             "tu": [cells("q3", "errica", jobs=6)],
