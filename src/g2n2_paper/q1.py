@@ -1,14 +1,22 @@
 """Q1: is the reduction relevant and optimal?
 
-`train/GRAMMAR` learns R² of QM9 with distances, width 32, the same epochs and recipe for every
-grammar, three seeds. `exact/GRAMMAR/READOUT` counts the pairs of BREC that the words of a grammar
-tell apart, with its own read-out and with the network's; nothing is trained, and `proved` is 1 if
-more layers provably add nothing.
+All networks learn R² of QM9 with distances, three seeds each:
+
+    train/GRAMMAR             width 32, as many epochs for every grammar, recipe of version 0.2
+    equal-parameters/GRAMMAR  about as many weights as r-G_L3 at width 32, 40 epochs, the library's
+                              present defaults
+    equal-time/GRAMMAR        width 32, as many epochs as fit into the time of 40 of r-G_L3
+    speed/grammars            the seconds per epoch that say how many those are
+
+`exact/GRAMMAR/READOUT` counts the pairs of BREC that the words of a grammar tell apart, with its
+own read-out and with the network's; nothing is trained, and `proved` is 1 if more layers provably
+add nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from g2n2.data.suites import load_suite
 from g2n2.grammars.catalogue import find_grammar
@@ -32,8 +40,12 @@ GRAMMARS = {
     "four-rule": "four-rule",
 }
 """Name in a cell to name of the grammar."""
+REDUCED = next(iter(GRAMMARS))
 READOUTS: dict[str, str | None] = {"own": None, "network": "network"}
 LAYERS, WIDTH, EPOCHS, SEEDS = 3, 32, 12, (0, 1, 2)
+EQUAL_EPOCHS = 40
+EQUAL_WIDTHS = dict(zip(GRAMMARS, (32, 18, 24, 28, 38, 38, 37, 35, 47), strict=True))
+"""Widths at which networks have about as many weights as r-G_L3 at width 32."""
 
 
 def cells(smoke: bool = False) -> list[Cell]:
@@ -44,12 +56,33 @@ def cells(smoke: bool = False) -> list[Cell]:
         for seed in ((0,) if smoke else SEEDS)
         for name in grammars
     ]
+    speed = q2.timing_cell(
+        "q1", "speed/grammars", {name: equal_config(name, 0, smoke) for name in grammars}
+    )
+    for seed in (0,) if smoke else SEEDS:
+        for name in grammars:
+            fair = equal_config(name, seed, smoke)
+            width = 8 if smoke else EQUAL_WIDTHS[name]
+            trained.append(
+                training_cell("q1", f"equal-parameters/{name}", replace(fair, width=width))
+            )
+            if name != REDUCED:  # which is the measure of both
+                ratio = f"{name} / {REDUCED}"
+                epochs = partial(q2.equal_time_epochs, speed=speed, ratio=ratio)
+                trained.append(training_cell("q1", f"equal-time/{name}", fair, epochs=epochs))
+    trained.insert(0, speed)
     suite = "csl" if smoke else "brec"
     return trained + [exact_cell(name, suite, readout) for name in grammars for readout in READOUTS]
 
 
+def equal_config(grammar: str, seed: int, smoke: bool = False) -> RunConfig:
+    """The training run of one grammar with the present defaults, for as long as r-G_L3."""
+    present = q2.config(f"single/r2/distance/G2N2/defaults/epochs-{EQUAL_EPOCHS}", smoke, seed)
+    return replace(config(grammar, seed, smoke), recipe=present.recipe, epochs=present.epochs)
+
+
 def config(grammar: str, seed: int, smoke: bool = False) -> RunConfig:
-    """The training run of one grammar."""
+    """The training run of one grammar with the recipe of version 0.2."""
     return replace(
         q2.config(q2.single("r2"), smoke, seed),
         width=8 if smoke else WIDTH,

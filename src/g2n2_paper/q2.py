@@ -232,18 +232,25 @@ def _on_gpu(cell: Cell, job: Job) -> Measurement:
 
 
 def speed_cell(name: str, smoke: bool) -> Cell:
+    """A cell that times the networks of a run."""
+    configs = {n: config(name.replace("G2N2", n), smoke) for n in NETWORKS}
+    return timing_cell("q2", speed_name(name), configs, 1 if smoke else TIMED_EPOCHS)
+
+
+def timing_cell(
+    question: str, name: str, configs: Mapping[str, RunConfig], epochs: int = TIMED_EPOCHS
+) -> Cell:
     """A cell that times networks one after the other, on the same data, with nothing beside them.
 
     The first network is the unit of the ratios; one epoch goes before those that are timed.
     """
-    configs = {n: config(name.replace("G2N2", n), smoke) for n in NETWORKS}
 
     def run(job: Job) -> Measurement:
         seconds, data = {}, {}
         for network, config in configs.items():
             folder = job.work / network
             shutil.rmtree(folder, ignore_errors=True)  # half a measurement is none
-            timed = replace(config, epochs=1 + (1 if smoke else TIMED_EPOCHS))
+            timed = replace(config, epochs=1 + epochs)
             trained = train(timed, folder, job, load(timed, job))
             seconds[network] = epoch_seconds(trained.history) or float("nan")
             data[config.dataset] = RunFolder(folder).read_json("data.json")["sha256"]
@@ -254,17 +261,20 @@ def speed_cell(name: str, smoke: bool) -> Cell:
         return Measurement(len(configs), "networks", metrics, data, {"run in": precisions})
 
     settings = {network: config.as_dict() for network, config in configs.items()}
-    return Cell("q2", speed_name(name), run, settings, timed=True)
+    return Cell(question, name, run, settings, timed=True)
 
 
-def equal_time_epochs(config: RunConfig, job: Job, speed: Cell) -> int:
-    """The epochs of PPGN that take as long as the config's own take G²N²."""
-    timing, command = speed.record(job.results), f"g2n2-paper q2 --only {speed.name}"
+def equal_time_epochs(config: RunConfig, job: Job, speed: Cell, ratio: str = "PPGN / G2N2") -> int:
+    """The epochs of a network that take as long as the config's own take another.
+
+    The speed cell has the ratio of their seconds.
+    """
+    timing, command = speed.record(job.results), f"g2n2-paper {speed.question} --only {speed.name}"
     if timing is None:
         raise DataError(f"equal time needs a timing of both networks: {command}")
-    ratio = timing.metrics["PPGN / G2N2"]
-    assert ratio, "a timing has a positive ratio"
-    return epochs_in_equal_time(config.effective_recipe().epochs, ratio)
+    times = timing.metrics[ratio]
+    assert times, "a timing has a positive ratio"
+    return epochs_in_equal_time(config.effective_recipe().epochs, times)
 
 
 def epochs_in_equal_time(epochs: int, ratio: float) -> int:

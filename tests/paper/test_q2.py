@@ -6,10 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from g2n2.errors import DataError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.grammar import Grammar
+from g2n2.nn.model import GrammarGNN
 from g2n2_paper import q1, q2
 from g2n2_paper.q2 import (
     JOINT,
@@ -31,8 +33,31 @@ def test_every_grammar_of_q1_has_the_same_run():
     assert all(config == shared[0] for config in shared)
     assert (shared[0].width, shared[0].epochs, shared[0].target) == (32, 12, ("r2",))
     names = [cell.name for cell in q1.cells()]
-    assert len(names) == 9 * 3 + 9 * 2
+    assert len(names) == 9 * 3 + 9 * 2 + 1 + 9 * 3 + 8 * 3
     assert names.count("train/r-G_L3 ∖ {MM}") == 0 < names.count("train/r-G_L3-product")
+
+
+def test_q1_at_equal_parameters_and_at_equal_time():
+    """Widths are those with the most nearly equal numbers of weights; QM9 has 13 and 22 features."""
+
+    def weights(name: str, width: int) -> int:
+        run = q1.equal_config(name, seed=0)
+        with torch.device("meta"):
+            network = GrammarGNN(
+                find_grammar(run.grammar), 13, 22, width=width, layers=3, readout=run.readout
+            )
+        return sum(weight.numel() for weight in network.parameters())
+
+    wanted = weights("r-G_L3", 32)
+    for name, width in q1.EQUAL_WIDTHS.items():
+        away = [abs(weights(name, width + step) - wanted) for step in (-1, 0, 1)]
+        assert min(away) == away[1], name
+    plain = q2.config("single/r2/distance/G2N2/defaults/epochs-40")
+    assert q1.equal_config("r-G_L3", 0) == replace(plain, width=32)
+    by_name = {cell.name: cell for cell in q1.cells() if cell.seed == 2}
+    assert by_name["equal-parameters/four-rule"].settings["width"] == 47
+    assert by_name["equal-time/four-rule"].settings["width"] == 32
+    assert "equal-time/r-G_L3" not in by_name
 
 
 def test_exact_power_of_q1_on_a_generated_suite(tmp_path):

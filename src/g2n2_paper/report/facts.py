@@ -80,6 +80,7 @@ def q1(results: Results) -> dict[str, Any]:
         "comparable": not _clearly_above(reduced, exhaustive),
         "larger": [g for g, error in ablations.items() if error.mean > reduced.mean],
         "unclear": [g for g, error in ablations.items() if not _clearly_above(error, reduced)],
+        "fair": any(cell.startswith("equal-") for q, cell in results.by_cell if q == "q1"),
     }
 
 
