@@ -170,9 +170,7 @@ def replacements(compiled: bool) -> dict[str, dict[str, Any]]:
     if compiled:
         return plain
     return plain | {
-        "gathering": {
-            "g2n2.training.precompute.InputRows.by_kernels": property(lambda _: False)
-        },
+        "gathering": {"g2n2.training.precompute.InputRows.by_kernels": property(lambda _: False)},
         "optimiser": {"g2n2.training.cuda_graphs.GraphedStep._flatten": _unflattened},
         "side streams (no kernel)": {
             "g2n2.training.cuda_graphs.side_stream": lambda _: nullcontext(),
