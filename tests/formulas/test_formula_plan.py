@@ -77,7 +77,7 @@ def test_stars_are_choices_of_neighbours(k: int) -> None:
         assert evaluate(formula(f"star {k}"), graph)[0, 0] == pytest.approx(stars, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["K4", "C8", "P8"])
+@pytest.mark.parametrize("name", ["K4", "C8", "P8", pytest.param("P10", marks=pytest.mark.slow)])
 def test_sums_over_marks_need_a_grammar_with_a_mark(name: str) -> None:
     with pytest.raises(LoweringError, match="sums over marks"):
         requirements("r-G_L3", formula(name))

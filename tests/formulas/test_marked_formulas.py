@@ -126,6 +126,26 @@ def test_eight_cycles_of_a_network_against_networkx() -> None:
     assert counted[-1] > 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("vertices", [9, 10])
+def test_long_paths_of_a_network_against_networkx(vertices: int) -> None:
+    """Their counts have hundreds of summands: more than a term written by hand may have."""
+    graphs = [nx.gnp_random_graph(n, 0.4, seed=n) for n in (8, 10)]
+    counted = [
+        sum(
+            len(path) == vertices
+            for a, b in combinations(graph, 2)
+            for path in nx.all_simple_paths(graph, a, b, cutoff=vertices - 1)
+        )
+        for graph in graphs
+    ]
+    model = network([formula(f"P{vertices}")])
+    with torch.no_grad():
+        got = model(GraphBatch.of(graphs, dtype=torch.float64)).numpy()
+    np.testing.assert_allclose(got[:, 0], counted, atol=1e-4)
+    assert counted[-1] > 0
+
+
 @pytest.mark.parametrize(
     ("grammar", "term", "options", "message"),
     [

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import partial, reduce
 
 from ..errors import LoweringError
 from ..grammars.matching import joined, spread, written_out
+from ..grammars.subgraph_counts import sum_of
 from ..language.printing import to_text
 from ..language.sorts import S, V
 from ..language.terms import Apply, Leaf, MarkSum, Number, Term, apply, has_mark_sum
@@ -40,7 +40,7 @@ def under_marks(term: Term, marks: Sequence[str]) -> tuple[Term, Fraction]:
             parts.append(inner if factor == 1 else apply("scale", Number(factor), inner))
         if not parts:
             return Number(Fraction(0)), constant
-        term = reduce(partial(apply, "add"), parts)
+        term = sum_of(parts)
     return term, constant
 
 

@@ -11,7 +11,7 @@ which is an image of C₁₀ and of the path of 11.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from itertools import combinations
@@ -197,12 +197,12 @@ def _sentence(parts: list[tuple[nx.Graph, Fraction]], pattern: nx.Graph, induced
     columns = [homomorphisms(image) for image, _ in parts]
     plain = [product_of([ONE.T, column]) for column in columns if column is not None]
     if len(plain) == len(parts):
-        return _total([x * s for (_, x), s in zip(parts, plain, strict=True)])
+        return sum_of([x * s for (_, x), s in zip(parts, plain, strict=True)])
     sentences = [(image, x, marked_homomorphisms(image)) for image, x in parts]
     if missing := [image for image, _, sentence in sentences if sentence is None]:
         hardest = max(missing, key=lambda image: (_degeneracy(image), -len(image)))
         raise LoweringError(_beyond(pattern, hardest, induced))
-    return _total([x * sentence for _, x, sentence in sentences if sentence is not None])
+    return sum_of([x * sentence for _, x, sentence in sentences if sentence is not None])
 
 
 def _degeneracy(graph: nx.Graph) -> int:
@@ -210,12 +210,12 @@ def _degeneracy(graph: nx.Graph) -> int:
     return max(nx.core_number(graph).values(), default=0)
 
 
-def _total(summands: list[Term]) -> Term:
+def sum_of(summands: Sequence[Term]) -> Term:
     """The sum, from the left where it is short, else halved: it may have hundreds of summands."""
     if len(summands) <= _FEW_SUMMANDS:
         return reduce(lambda a, b: a + b, summands)
     half = len(summands) // 2
-    left, right = _total(summands[:half]), _total(summands[half:])
+    left, right = sum_of(summands[:half]), sum_of(summands[half:])
     return Apply("add", (left, right), left.sort)
 
 
