@@ -18,7 +18,7 @@ import networkx as nx, torch
 from g2n2.data.batch import GraphBatch
 from g2n2.nn import GrammarGNN
 from peak_memory import peak_bytes
-side, marks = int(sys.argv[2]), {"marks": 5} if "Σ" in sys.argv[4] else {}
+side, marks = int(sys.argv[2]), {"marks": 24} if "Σ" in sys.argv[4] else {}
 model = GrammarGNN(
     sys.argv[4], width=32, layers=3, preset=sys.argv[1], backend=sys.argv[3], **marks
 )
@@ -37,11 +37,7 @@ def peak(preset, side, backend, grammar="r-G_L3"):
         capture_output=True,
         text=True,
         check=True,
-        env={
-            **os.environ,
-            "MALLOC_MMAP_THRESHOLD_": "1000000",  # what is freed is given back
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     return int(process.stdout)
 
@@ -55,5 +51,5 @@ def test_a_grid_of_576_nodes_trains_within_2_5_gib(preset):
 @pytest.mark.slow
 def test_more_marked_copies_of_196_nodes_than_are_computed_at_once_train_within_2_gib():
     cost = NetworkCost(GrammarGNN("r-G_L3Σ", width=32).plan, 1, 196)
-    assert 5 * cost.activation_bytes() / 196 > COPIES_BYTES, "else all are computed at once"
+    assert 24 * cost.activation_bytes() / 196 > COPIES_BYTES, "else all are computed at once"
     assert peak("modern", 14, "packed", "r-G_L3Σ") < 2 * GIB

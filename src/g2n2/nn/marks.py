@@ -34,6 +34,7 @@ from ..errors import G2N2Warning
 from ..graphs.symmetry import orbits
 from ..ops.precision import without_autocast
 from .layer import ACTIVATIONS, Memories, linear
+from .memory_budget import give_back_freed_memory
 
 REMEMBERED = 2**18
 """Graphs whose orbits are remembered."""
@@ -316,6 +317,8 @@ class SumsOverMarks(nn.Module):
         again = len(parts) > 1 and torch.is_grad_enabled()
 
         def values(part: MarkedCopies) -> Tensor:
+            if again:
+                give_back_freed_memory()
             value = self._summed(depth - 1, graphs.copies(part), at_once)
             with without_autocast(value.device.type):
                 if len(mixer):

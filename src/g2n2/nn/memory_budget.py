@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -28,6 +30,22 @@ _SPARSE_ENTRY = 150
 COPIES_BYTES = 2**30
 """What the marked copies that are computed together may take; on a GPU an eighth of its memory."""
 _HARMLESS = 2**26  # bytes that are not worth asking the system for
+
+
+def give_back_freed_memory() -> None:
+    """Have the C library give back what was freed; glibc keeps tensors of some MB in pieces that
+    later ones do not fit. Does nothing where the library has no such function."""
+    if trim := _malloc_trim():
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    try:
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+    return trim
 
 
 def validate_batch(
