@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from .notebook_html import facts as facts_html
@@ -60,6 +61,15 @@ def shown_number(text: str) -> str:
     """A number as people read it: a minus sign, none before zero; files keep the hyphen."""
     digits = text.removeprefix("-")
     return digits if digits == text or not digits.strip("0.") else f"\N{MINUS SIGN}{digits}"
+
+
+def number_text(x: Any) -> str:
+    """An integer as one, anything else with enough digits to tell it apart."""
+    if isinstance(x, int | Fraction):
+        return shown_number(str(x))
+    value = float(x)
+    whole = value.is_integer() and abs(value) < 2**53
+    return shown_number(str(int(value)) if whole else repr(value))
 
 
 def signed(value: float, digits: int) -> str:

@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+from math import comb, factorial
 from xml.etree import ElementTree
 
+import networkx as nx
 import pytest
 from test_commands import run
 
@@ -74,6 +76,32 @@ def test_diagrams_are_written(tmp_path, figure, title):
 
 def test_supports_without_a_definition_are_named():
     assert "C_1, C_2, C_3: not defined here" in run("compile", "MPNN-3")[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "graph", "count"),
+    [
+        ("C5", nx.complete_graph(40), comb(40, 5) * 12),
+        ("K4", nx.complete_graph(50), comb(50, 4)),
+        ("P7", nx.complete_graph(60), comb(60, 7) * factorial(7) // 2),
+        ("star 6", nx.star_graph(300), comb(300, 6)),
+    ],
+)
+def test_counts_are_printed_in_full(name, graph, count):
+    text = nx.to_graph6_bytes(graph, header=False).decode().strip()
+    code, printed = run("formula", name, "--graph6", text)
+    assert (code, printed.splitlines()[-1]) == (0, f"value: {count}")
+    assert json.loads(run("formula", name, "--graph6", text, "--json")[1])["value"] == count
+
+
+def test_the_laplacian_of_a_graph_is_printed_as_a_matrix():
+    printed = run("formula", "Laplacian", "--graph6", "A_")[1]
+    assert printed.split("value:")[1].split() == ["1", "\N{MINUS SIGN}1", "\N{MINUS SIGN}1", "1"]
+
+
+def test_values_of_a_trace_are_printed_in_full():
+    graph = nx.to_graph6_bytes(nx.complete_graph(40), header=False).decode().strip()
+    assert str(39**5 * 40) in run("trace", "1ᵀAAAAA1", "--graph6", graph)[1]
 
 
 def test_formulas_have_the_names_of_graph_theory_too():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ..atomic_files import write_output
+from ..described import number_text
 from ..errors import DataError, GrammarError
 from . import show
 from .options import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ..compiler.plan import NetworkPlan
     from ..grammars.fragments import Fragment
     from ..grammars.grammar import Grammar
+    from ..language.terms import Term
 
 
 Figure = Literal["layer", "architecture", "overview"]
@@ -191,7 +193,6 @@ def formula(
     from ..grammars.catalogue import find_grammar
     from ..grammars.subgraph_counts import FORMULAS, MARKED_FORMULAS
     from ..grammars.subgraph_counts import formula as named_formula
-    from ..language.evaluation import evaluate
     from ..language.operations import BINDERS
     from ..language.terms import operators
 
@@ -203,12 +204,30 @@ def formula(
     if operators(term) & set(BINDERS) and not chosen.scope:
         chosen = find_grammar("r-G_L3Σ")
     needs = f"{chosen.name}: {requirements(chosen, term)}"
-    value = float(evaluate(term, graph6).sum()) if graph6 else None
+    value, shown = _formula_value(term, graph6) if graph6 else (None, "")
     if json:
         content = {"name": name, "term": str(term), "needs": str(needs), "value": value}
         show.as_json(content)
         return
     show.say(str(term))
     show.say(str(needs))
-    if value is not None:
-        show.say(f"value: {value:g}")
+    if graph6:
+        show.say(f"value: {shown}")
+
+
+def _formula_value(term: Term, graph6: str) -> tuple[Any, str]:
+    """The value of a formula on a graph, for JSON and for people: counts are exact."""
+    from ..graphs import parse_graph6
+    from ..language.evaluation import evaluate
+    from ..language.exact_values import exact_sentence
+    from ..language.sorts import S
+
+    matrix = parse_graph6(graph6)
+    if term.sort != S:
+        entries = evaluate(term, matrix)
+        return entries.tolist(), f"\n{show.matrix_text(entries)}"
+    count = exact_sentence(term, matrix)
+    if count is not None:
+        return count, number_text(count)
+    near = float(evaluate(term, matrix).item())
+    return near, f"about {number_text(near)}, in float64"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..described import shown_number
+from ..described import number_text
 from ..errors import DataError
 from . import show
 from .options import HELP, AsJson, AssumeOption, Reduce, of_words
@@ -160,7 +160,7 @@ def eval_(
         only = listed[0][0] if value.size == 1 and parsed.sort.boundary == 0 else listed
         show.as_json({"term": str(parsed), "sort": parsed.sort.letter, "value": only})
     else:
-        show.say(_value_text(value))
+        show.say(show.matrix_text(value))
 
 
 def equal(
@@ -198,37 +198,24 @@ def _say_counterexample(found: Equality) -> None:
     assert case is not None
     row, column = case.entry
     place = "" if case.matrix.shape[0] == 1 else f", entry ({row + 1},{column + 1})"
-    show.say(f"  for example{place}: {_number(case.left)} against {_number(case.right)}, where")
+    show.say(
+        f"  for example{place}: {number_text(case.left)} against {number_text(case.right)}, where"
+    )
     show.say(_named_matrix("A", case.matrix))
     for name, value in case.variables.items():
         show.say(_named_matrix(name, value))
 
 
 def _named_matrix(name: str, value: npt.NDArray[Any]) -> str:
-    rows = _value_text(value).split("\n")
+    rows = show.matrix_text(value).split("\n")
     return "\n".join(
         f"    {name if i == 0 else ' ' * len(name)}  {row}" for i, row in enumerate(rows)
     )
 
 
-def _value_text(value: npt.NDArray[Any]) -> str:
-    cells = [[_number(x) for x in row] for row in value]
-    width = max(len(cell) for row in cells for cell in row)
-    return "\n".join(" ".join(cell.rjust(width) for cell in row) for row in cells)
-
-
 def _finite(x: Any) -> bool:
     """JSON has no infinities; they go out as text."""
     return isinstance(x, int) or x - x == 0
-
-
-def _number(x: Any) -> str:
-    """An integer as one, anything else with enough digits to tell it apart."""
-    if isinstance(x, int):
-        return shown_number(str(x))
-    value = float(x)
-    whole = value.is_integer() and abs(value) < 2**53
-    return shown_number(str(int(value)) if whole else repr(value))
 
 
 def _equality_json(found: Equality, left: str, right: str, assume: str) -> dict[str, Any]:

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..described import number_text
+
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ..grammars.grammar import Grammar
 
 UNLIMITED = 10_000
@@ -51,6 +55,13 @@ def table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], narrow: int
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = UNLIMITED
     console.print(grid)
+
+
+def matrix_text(value: npt.NDArray[Any]) -> str:
+    """A value, row by row, its numbers in full."""
+    cells = [[number_text(x) for x in row] for row in value]
+    width = max(len(cell) for row in cells for cell in row)
+    return "\n".join(" ".join(cell.rjust(width) for cell in row) for row in cells)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..described import counted
+from ..described import counted, number_text
 from ..grammars.coercion import GrammarLike, as_grammar
 from ..grammars.derivations import DerivationTree
 from ..grammars.grammar import Grammar
@@ -196,9 +196,10 @@ def _memory_lines(label: str, memories: Memories) -> list[str]:
 
 def _value_lines(value: Array) -> list[str]:
     if max(value.shape) > _LARGEST:
-        return [f"{value.shape[0]}×{value.shape[1]} values from {value.min():g} to {value.max():g}"]
+        ends = f"{number_text(value.min())} to {number_text(value.max())}"
+        return [f"{value.shape[0]}×{value.shape[1]} values from {ends}"]
     rows = value.T if value.shape[1] == 1 else value
-    cells = [[f"{number:g}" for number in row] for row in rows]
+    cells = [[number_text(number) for number in row] for row in rows]
     width = max(len(cell) for row in cells for cell in row)
     return [" ".join(cell.rjust(width) for cell in row) for row in cells]
 

@@ -15,7 +15,7 @@ from ..grammars.matching import joined, spread, written_out
 from ..grammars.subgraph_counts import sum_of
 from ..language.printing import to_text
 from ..language.sorts import S, V
-from ..language.terms import Apply, Leaf, MarkSum, Number, Term, apply, has_mark_sum
+from ..language.terms import Apply, Leaf, MarkSum, Number, Term, apply, combination, has_mark_sum
 from .formula_to_atoms import sums
 
 
@@ -28,7 +28,7 @@ def under_marks(term: Term, marks: Sequence[str]) -> tuple[Term, Fraction]:
     term, constant = _called(term, marks, {}), Fraction(0)
     for depth, mark in enumerate(marks):
         parts = []
-        for factor, sentence in _combination(term):
+        for factor, sentence in combination(term):
             if isinstance(sentence, Number):
                 factor *= sentence.value
                 if not depth:
@@ -64,16 +64,6 @@ def _called(term: Term, marks: Sequence[str], names: Mapping[str, Term]) -> Term
             own = marks[len(names)]
             return MarkSum(own, _called(body, marks, {**names, mark: Leaf(own, V)}))
     return term
-
-
-def _combination(term: Term) -> list[tuple[Fraction, Term]]:
-    """A term as multiples of others."""
-    match term:
-        case Apply(op="add", args=args):
-            return [part for arg in args for part in _combination(arg)]
-        case Apply(op="scale", args=(Number(value=value), inner)):
-            return [(value * factor, part) for factor, part in _combination(inner)]
-    return [(Fraction(1), term)]
 
 
 def _summed(sentence: Term, mark: str) -> Term:

@@ -13,9 +13,9 @@ from math import prod
 import numpy as np
 
 from ..graphs import Adjacency
-from .evaluation import evaluate_mod
+from .evaluation import evaluate, evaluate_mod
 from .operations import OPERATIONS
-from .terms import Apply, Leaf, MarkSum, Number, Term, substitute
+from .terms import Apply, Leaf, MarkSum, Number, Term, combination, multilinear, substitute
 
 MAX_STEPS = 20_000_000
 """Multiplications of Python integers spent on one value, some ten seconds."""
@@ -41,6 +41,23 @@ def exact_value(
     numerator = residue - modulus if residue > modulus // 2 else residue
     value = Fraction(numerator, denominator)
     return int(value) if value.denominator == 1 else value
+
+
+def exact_sentence(term: Term, graph: Adjacency) -> int | Fraction | None:
+    """The value of a combination of sentences on a simple graph; None where it would take too long.
+
+    A sentence without sums multiplies and adds natural numbers, so float64 has its value where that
+    is below 2⁵³: whatever is larger on the way is multiplied by zero.
+    """
+    total = Fraction(0)
+    for factor, sentence in combination(term):
+        if not multilinear(sentence):
+            return exact_value(term, graph, {}, 0, 0)
+        value = float(evaluate(sentence, graph).item())
+        if not value < 2**53:
+            return exact_value(term, graph, {}, 0, 0)
+        total += factor * Fraction(value)
+    return int(total) if total.denominator == 1 else total
 
 
 def _steps(term: Term, nodes: int, memo: dict[Term, int]) -> int:

@@ -287,6 +287,16 @@ def multilinear(term: Term) -> bool:
     return not (isinstance(term, Number) and term.value != 1) and term != HOLLOW
 
 
+def combination(term: Term) -> list[tuple[Fraction, Term]]:
+    """A term as multiples of others."""
+    match term:
+        case Apply(op="add", args=args):
+            return [part for arg in args for part in combination(arg)]
+        case Apply(op="scale", args=(Number(value=value), inner)):
+            return [(value * factor, part) for factor, part in combination(inner)]
+    return [(Fraction(1), term)]
+
+
 def has_mark_sum(term: Term) -> bool:
     """Whether a term sums over marks anywhere."""
     return any(isinstance(part, MarkSum) for part in subterms(term))
