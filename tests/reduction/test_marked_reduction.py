@@ -51,6 +51,13 @@ def test_the_reduced_grammar_is_found_and_certified(fragment: str) -> None:
     assert verdict.claims == ("equal power, symmetric A, graph level",)
 
 
+@pytest.mark.parametrize("fragment", ["L1Σ", "L3Σ", "L1ΣΣ", "L3 Σ"])
+def test_the_papers_order_has_no_marks_and_is_the_direct_one(fragment: str) -> None:
+    by_rows = reduce(Fragment.parse(fragment).exhaustive(), order="paper")
+    assert by_rows.links == reduce(Fragment.parse(fragment).exhaustive()).links
+    assert len(by_rows.links) == 1
+
+
 @pytest.mark.filterwarnings("error")
 def test_scalars_may_be_multiplied_entry_by_entry() -> None:
     """Search and checker agree on what a product of sentences is: without · it is S⊙S."""

@@ -133,7 +133,8 @@ def reduce(
             serves directed graphs and then needs Aᵀ as a rule of its own.
         level: Whose outputs are compared. At node and pair level the read-out is joined to each
             output, and at pair level the outputs of both nodes as well.
-        order: `paper` goes by way of the grammar that still has rows and transposes.
+        order: `paper` goes by way of the grammar that still has rows and transposes; the paper has
+            no marks, and with them the order is `direct`.
         alternatives: Whether to look for smaller grammars under stronger assumptions.
 
     Returns:
@@ -363,7 +364,8 @@ def _chain(direct: Simulation, order: Order) -> list[Link]:
     """The link itself, or by way of the paper's intermediate grammar where that is proved too."""
     core, reduced, claim = direct.larger, direct.smaller, direct.proof.claim
     assume, level = claim.assume, claim.level
-    middle = _with_rows(core, reduced, assume, level) if order == "paper" else None
+    by_rows = order == "paper" and not core.marked and not core.scope
+    middle = _with_rows(core, reduced, assume, level) if by_rows else None
     if middle is None:
         return [direct]
     first, second = link(core, middle, assume, level), link(middle, reduced, assume, level)
