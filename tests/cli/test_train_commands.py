@@ -413,8 +413,23 @@ def test_a_run_starts_from_another(here):
     assert "1 layer frozen" in " ".join(text.split())
     kept = json.loads((here / "tuned/config.json").read_text())
     assert (kept["start"], kept["freeze"], kept["width"]) == (str(source), 1, 8)
+    assert "Test: 12 graphs of molecules never trained on" in " ".join(text.split())
     code, text = run("predict", "tuned", "new.csv", "--out", "tuned.csv")
     assert code == 0, text
+
+
+def test_test_graphs_of_which_a_start_was_trained_on_are_called_so(here):
+    (source,) = here.glob("runs/molecules-logp-001")
+    words = ("molecules.csv", "--target", "logp", "--from", str(source), "--epochs", "1")
+    code, text = run("train", *words, "--split", "random", "--seed", "5", "--out", "other")
+    assert code == 0, text
+    before, after = (
+        json.loads((folder / "split.json").read_text()) for folder in (source, here / "other")
+    )
+    seen = len({*before["train"]} & {*after["test"]})
+    shown = " ".join(text.split())
+    assert f"Test: 12 graphs of molecules, {seen} of which {source} was trained on" in shown
+    assert "never trained on" not in shown
 
 
 MOST_FILES = 77

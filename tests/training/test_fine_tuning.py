@@ -166,3 +166,113 @@ def test_what_cannot_be_started_from_is_refused(trained: Run, tmp_path: Path) ->
     fewer = replace(small_set(), node_features=small_set().node_features[:, :1], node_names=("a",))
     with pytest.raises(DataError, match="give the same columns"):
         bare.network(config, prepare(config, fewer))
+
+
+def molecules_csv(path: Path, order: Any, ids: str) -> Path:
+    """Chains with one other atom, from short to long, and their number of atoms, in some order.
+
+    With ids that begin with z they are written from the other end.
+    """
+    texts = [f"{'C' * n}{end}" for n in range(1, 11) for end in "ONFS"]
+    texts = [text[::-1] for text in texts] if ids == "z" else texts
+    lines = [f"{ids}{i},{texts[i]},{len(texts[i])}" for i in order]
+    path.write_text("\n".join(["id,smiles,atoms", *lines, ""]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def on_molecules(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("molecules")
+    data = molecules_csv(folder / "mine.csv", range(30), "m")
+    with no_pictures():
+        return train(data, "atoms", out=folder / "run", threads=1, **QUICK)
+
+
+def started(run: Run, data: Path, out: Path, **changes: Any) -> tuple[Run, list[str]]:
+    """A run that starts from another, with the texts of its training molecules."""
+    settings = {"epochs": 1, "batch": 8, "device": "cpu", "threads": 1, **changes}
+    with no_pictures():
+        tuned = train(data, "atoms", out=out, start=run.folder, **settings)
+    return tuned, texts_of(tuned, "train")
+
+
+def texts_of(run: Run, *parts: str) -> list[str]:
+    smiles = run.own_graphs().source["smiles"]
+    return [smiles[i] for part in parts for i in run.files.splits()[part]]
+
+
+def test_graphs_of_the_start_stay_in_their_parts_with_another_seed_order_and_ids(
+    on_molecules: Run, tmp_path: Path
+) -> None:
+    order = np.random.default_rng(1).permutation(30)
+    data = molecules_csv(tmp_path / "shuffled.csv", order, "z")
+    tuned, train_texts = started(on_molecules, data, tmp_path / "run", seed=5)
+    assert sorted(train_texts) == sorted(texts_of(on_molecules, "train"))
+    notes = " ".join(tuned.trained_on.notes)
+    assert "The split is that of" in notes
+    assert "was trained on" not in notes
+    assert tuned.trained_on.trained_before == ""
+    # a run that starts from that one knows of the first
+    again, _ = started(tuned, molecules_csv(tmp_path / "a.csv", range(30), "m"), tmp_path / "again")
+    assert sorted(texts_of(again, "test")) == sorted(texts_of(on_molecules, "test"))
+
+
+def test_graphs_of_the_start_that_are_held_out_are_counted(
+    on_molecules: Run, tmp_path: Path
+) -> None:
+    known = {*texts_of(on_molecules, "train")}
+    whole = molecules_csv(tmp_path / "more.csv", range(38), "m")
+    for number, (data, changes, advice) in enumerate(
+        (
+            (Path(on_molecules.config.dataset), {"split": "random"}, "leave out --split"),
+            (whole, {}, "--split file:PATH"),
+        )
+    ):
+        tuned, _ = started(on_molecules, data, tmp_path / str(number), seed=3, **changes)
+        notes = " ".join(tuned.trained_on.notes)
+        for part in ("validation", "test"):
+            texts = texts_of(tuned, part)
+            count = sum(text in known for text in texts)
+            assert count > 0
+            assert f"{count} of the {len(texts)} graphs in {part}" in notes
+        assert advice in notes
+        assert tuned.trained_on.trained_before.startswith(f"{count} of which")
+        assert tuned.trained_on.trained_before.endswith("was trained on")
+
+
+def test_what_may_have_been_trained_on_is_counted_where_it_is_not_known(
+    on_molecules: Run, tmp_path: Path
+) -> None:
+    """By the ranges of a run without its data; of a file nothing is known."""
+    folder = shutil.copytree(on_molecules.folder, tmp_path / "alone")
+    largest = max(len(text) for text in texts_of(on_molecules, "train"))
+    data = molecules_csv(tmp_path / "mine.csv", range(40), "m")
+    moved = Path(on_molecules.config.dataset).rename(tmp_path / "elsewhere.csv")
+    try:
+        tuned, _ = started(Run(folder, "cpu"), data, tmp_path / "run", seed=3)
+    finally:
+        moved.rename(on_molecules.config.dataset)
+    texts = texts_of(tuned, "test")
+    count = sum(len(text) <= largest for text in texts)
+    assert 0 < count < len(texts)
+    before = tuned.trained_on.trained_before
+    assert before == f"{count} of which {folder} may have been trained on"
+    network = Path(shutil.copy(folder / "best.safetensors", tmp_path / "network.safetensors"))
+    with no_pictures():
+        tuned = train(
+            data, "atoms", out=tmp_path / "of-file", start=network, epochs=1, batch=8, device="cpu",
+            threads=1,
+        )  # fmt: skip
+    assert tuned.trained_on.trained_before.startswith("4 of which")
+
+
+def test_graphs_in_memory_that_are_the_same_again_keep_their_split(
+    trained: Run, tmp_path: Path
+) -> None:
+    with no_pictures():
+        tuned = train(
+            small_set(columns=2), out=tmp_path / "run", start=trained.folder, seed=4, epochs=1,
+            batch=8, device="cpu", threads=1,
+        )  # fmt: skip
+    for part, members in trained.files.splits().items():
+        assert tuned.files.splits()[part].tolist() == members.tolist()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..grammars.grammar import Grammar
     from ..training.config import RunConfig
     from ..training.session import Result
+    from ..training.setup import Parts
 
 
 def train(
@@ -260,10 +261,8 @@ def _say_result(result: Result, console: Any) -> None:
 
     count, folder = len(result.parts.splits["test"]), shown_path(result.folder)
     if result.scores:
-        show.title(
-            f"Test: {counted(count, 'graph')} of {result.parts.graphs.name} never trained on, "
-            f"weights of epoch {result.best_epoch}"
-        )
+        test = f"Test: {counted(count, 'graph')} of {result.parts.graphs.name}"
+        show.title(f"{test}{_trained_on(result.parts)}, weights of epoch {result.best_epoch}")
         console.print(score_table(result.parts.task, result.scores, result.guesses))
         what = f"test {result.parts.graphs.level}"
         for sentence in reliability_sentences(result.parts.task, result.reliability, what):
@@ -273,3 +272,15 @@ def _say_result(result: Result, console: Any) -> None:
         show.say(f"\n{why} to score.")
     show.say(f"\nrun folder: {folder}  (result.json, metrics.csv, test.csv, pictures, weights)")
     show.say(f"predict:    g2n2 predict {quote(folder)} FILE --out preds.csv")
+
+
+def _trained_on(parts: Parts) -> str:
+    """What is known of training on the test graphs, before this run and in it."""
+    from ..data.summary import graph_keys
+
+    keys = graph_keys(parts.graphs)
+    train = {keys[index] for index in parts.splits["train"]}
+    both = sum(keys[index] in train for index in parts.splits["test"])
+    twice = f"{both:,} of which {'is' if both == 1 else 'are'} in train too" if both else ""
+    phrases = [*filter(None, (twice, parts.trained_before))]
+    return f", {', '.join(phrases)}" if phrases else " never trained on"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,12 +88,10 @@ def _edge_counts(graphs: GraphSet) -> tuple[int, int, int, int]:
 
 def _duplicates(graphs: GraphSet, parts: Mapping[str, Ints]) -> Iterator[str]:
     """Graphs that occur more than once, and those of other parts that are in `train` too."""
-    if (smiles := smiles_of(graphs)) is not None:
+    same_by = f"as far as {_ROUNDS} rounds of 1-WL with all features tell"
+    if smiles_of(graphs) is not None:
         same_by = "by canonical SMILES"
-        _, keys = np.unique(np.array(smiles), return_inverse=True)
-    else:
-        same_by = f"as far as {_ROUNDS} rounds of 1-WL with all features tell"
-        _, keys = np.unique(graph_hashes(graphs), return_inverse=True)
+    _, keys = np.unique(np.array(graph_keys(graphs)), return_inverse=True)
     repeated = len(keys) - len(np.unique(keys))
     yield _there(repeated, "repeated graph", more=f", {same_by}")
     train = keys[parts["train"]] if "train" in parts else keys[:0]
@@ -106,6 +105,12 @@ def _duplicates(graphs: GraphSet, parts: Mapping[str, Ints]) -> Iterator[str]:
             )
     if shared and not any(shared.values()):
         yield f"No graph of {' or '.join(shared)} is in train too, {same_by}."
+
+
+def graph_keys(graphs: GraphSet) -> list[Any]:
+    """What is equal for two graphs that count as one: canonical SMILES if known, else a hash."""
+    smiles = smiles_of(graphs)
+    return graph_hashes(graphs).tolist() if smiles is None else smiles
 
 
 def graph_hashes(graphs: GraphSet) -> Hashes:

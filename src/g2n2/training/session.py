@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -254,10 +255,15 @@ def train_config(
             stack.enter_context(processes.ending_together(files.path))
             given = graphs
             graphs = processes.in_turn(lambda: _graphs(config, files, given, resume=resume))
-            parts = prepare(config, graphs, files.splits() if resume else None)
+            if start:
+                parts = processes.in_turn(partial(_fresh_parts, config, graphs, start))
+            else:
+                parts = prepare(config, graphs, files.splits() if resume else None)
             if resume:
-                files.trained_on.refuse_other(parts.graphs, files.path)
-                parts = replace(parts, scaling=files.trained_on.scaling)
+                trained_on = files.trained_on
+                trained_on.refuse_other(parts.graphs, files.path)
+                before = trained_on.trained_before
+                parts = replace(parts, scaling=trained_on.scaling, trained_before=before)
             on_cpu = processes.device.type == "cpu"
             costly = on_cpu and not config.baseline and takes_edges(config)
             config = config.sized(len(parts.splits["train"]), costly=costly)
@@ -302,6 +308,13 @@ def _graphs(
     if given is not None:
         return given.check()
     return graphs_of_run(config, files.path) if resume else load_graphs(config)
+
+
+def _fresh_parts(config: RunConfig, graphs: GraphSet, start: Start) -> Parts:
+    """Parts that hold out, if it can be, no graph the network to start from was trained on."""
+    from .trained_before import TrainedBefore
+
+    return TrainedBefore.of(start, graphs).parts(config, graphs)
 
 
 def _settled(

@@ -33,7 +33,8 @@ from .task import Scaling, Task
 class Parts(Described):
     """What a run works with: its graphs, their splits, the task, scaling fitted on training graphs.
 
-    `notes` are sentences for the summary.
+    `notes` are sentences for the summary; `trained_before` says of the test graphs, in a phrase,
+    which the network that a run starts from was trained on.
     """
 
     graphs: GraphSet
@@ -42,6 +43,7 @@ class Parts(Described):
     scaling: Scaling
     notes: tuple[str, ...]
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
+    trained_before: str = ""
 
     def facts(self) -> dict[str, str]:
         return {

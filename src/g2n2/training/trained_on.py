@@ -59,6 +59,7 @@ class TrainedOn:
     # as of the set, what is text or a whole number
     source: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    trained_before: str = ""  # of `Parts`
 
     @classmethod
     def of(cls, config: RunConfig, parts: Parts) -> TrainedOn:
@@ -80,6 +81,7 @@ class TrainedOn:
             preprocessing=parts.preprocessing,
             source={k: v for k, v in graphs.source.items() if isinstance(v, str | int)},
             notes=(*graphs.notes, *parts.notes),
+            trained_before=parts.trained_before,
         )
 
     @classmethod

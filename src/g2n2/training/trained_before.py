@@ -1,0 +1,146 @@
+"""Which graphs the network a run starts from was trained on: they should not be held out again.
+
+Graphs are compared as the summary does: by canonical SMILES, or by 1-WL with all features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.graph_set import GraphSet, Ints
+from ..data.reading import read_graphs
+from ..data.splits import PARTS, smiles_of
+from ..data.summary import graph_keys
+from ..errors import DataError
+from .config import RunConfig
+from .run import HELD_OUT, Run, is_pretrained, run_path
+from .setup import Parts, chosen_graphs, prepare
+
+if TYPE_CHECKING:
+    from .fine_tuning import Start
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedBefore:
+    """What a starting network has seen of some graphs.
+
+    Attributes:
+        name: Of the network.
+        part: For each graph its part of the split of the starting run, empty if it was in none.
+        possible: For each graph whether it may have been trained on, where that is not known.
+    """
+
+    name: str
+    part: NDArray[np.str_]
+    possible: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, start: Start, graphs: GraphSet) -> TrainedBefore:
+        """What the network and those it was itself started from have seen of these graphs."""
+        keys = graph_keys(graphs)
+        part: dict[object, str] = {}
+        possible = np.zeros(len(graphs), dtype=bool)
+        for run in _ancestry(start):
+            try:
+                if run is None:
+                    raise DataError("a file does not say what its network was trained on")
+                parts = _parts_by_key(run, graphs)
+            except DataError:
+                possible |= _within_range(run, graphs)
+                continue
+            for key, name in parts.items():
+                if name == "train" or key not in part:
+                    part[key] = name
+        found = np.array([part.get(key, "") for key in keys], dtype="U10")
+        return cls(start.name, found, possible & (found != "train"))
+
+    def splits(self, config: RunConfig, graphs: GraphSet) -> dict[str, Ints] | None:
+        """The split of the starting run; None if another is asked for, or graphs are new to it."""
+        if config.split != "auto" or "train" in graphs.splits or (self.part == "").any():
+            return None
+        parts = {name: np.flatnonzero(self.part == name) for name in PARTS}
+        return parts if all(map(len, parts.values())) else None
+
+    def parts(self, config: RunConfig, graphs: GraphSet) -> Parts:
+        """The graphs in their split, with what of validation and test was trained on."""
+        splits = self.splits(config, graphs)
+        parts = prepare(config, graphs, splits)
+        notes, of_test = [*parts.notes], ""
+        if splits is not None:
+            notes.append(f"The split is that of {self.name}, which has all these graphs.")
+        advice = "hold out others with --split file:PATH"
+        if self.splits(replace(config, split="auto"), graphs) is not None:
+            advice = "leave out --split to take its split"
+        held_out = {name: parts.splits[name] for name in PARTS[1:]}
+        for flags, how, effect in (
+            (self.possible, "may have been", "may look better than they are, as that is not known"),
+            (self.part == "train", "was", "look better than they are"),
+        ):
+            counts = {name: int(flags[rows].sum()) for name, rows in held_out.items()}
+            listed = " and ".join(
+                f"{count:,} of the {len(held_out[name]):,} graphs in {name}"
+                for name, count in counts.items()
+                if count
+            )
+            which = f"{self.name} {how} trained on"
+            if listed:
+                notes.append(f"{which} {listed}: scores and intervals {effect}; {advice}.")
+            if counts["test"]:
+                of_test = f"{counts['test']:,} of which {which}"
+        return replace(parts, notes=tuple(notes), trained_before=of_test)
+
+
+def _ancestry(start: Start) -> Iterator[Run | None]:
+    """The run of the network, the run that one started from, and so on; None for one not there."""
+    run, folders = start.run, set[str]()
+    while True:
+        yield run
+        if run is None or not run.config.start or str(run.folder) in folders:
+            return
+        folders.add(str(run.folder))
+        path = run_path(run.config.start)
+        try:
+            run = Run(path, "cpu")
+        except DataError:
+            run = None
+
+
+def _parts_by_key(run: Run, graphs: GraphSet) -> dict[object, str]:
+    """The part of each graph of a run; a DataError if its graphs cannot be had again.
+
+    A network of the package has no split in its folder; on the same data it is made again.
+    """
+    splits = None if is_pretrained(run.folder) else run.files.splits()
+    try:
+        own = chosen_graphs(run.config, graphs) if splits is None else run.own_graphs()
+    except DataError:  # they were in memory: perhaps they are the same again
+        own = chosen_graphs(run.config, graphs)
+    parts = prepare(run.config, own, splits)
+    run.trained_on.refuse_other(parts.graphs, run.folder)
+    if (smiles_of(own) is None) != (smiles_of(graphs) is None):
+        raise DataError("molecules are compared with graphs")
+    keys = graph_keys(own)
+    return {keys[i]: name for name in reversed(PARTS) for i in parts.splits[name]}
+
+
+def _within_range(run: Run | None, graphs: GraphSet) -> NDArray[np.bool_]:
+    """For each graph whether a run may have been trained on it, by the ranges of its graphs."""
+    everything = np.ones(len(graphs), dtype=bool)
+    try:
+        if run is None or run.calibration is None:
+            return everything
+        known = {name: value for name, value in graphs.source.items() if name != "not_read"}
+        matched = run.parts_of(replace(graphs, source=known)).graphs
+        within = np.array([not outside for outside in run.calibration.training.notes(matched)])
+        held_out = run.folder / HELD_OUT
+        if (smiles := smiles_of(graphs)) is not None and held_out.is_file():
+            never = set(smiles_of(read_graphs(held_out, target=(), smiles="smiles")) or ())
+            within &= np.array([text not in never for text in smiles])
+        return within
+    except DataError:  # other features
+        return everything
