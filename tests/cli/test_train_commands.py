@@ -111,6 +111,19 @@ def test_predictions_keep_ids_order_and_every_row(here):
         assert all("training" in part for part in row["note"].split("; ") if part)
 
 
+def test_predictions_say_which_columns_are_read(here):
+    (source,) = here.glob("runs/molecules-logp-001")
+    write(here / "two.csv", ("smiles", "product"), [("CCO", "CCN"), ("CCC", "CCF")])
+    words = ("predict", str(source), "two.csv", "--out", "two-out.csv")
+    text = CliRunner().invoke(cli.app, words).stderr
+    assert [row["id"] for row in read(here / "two-out.csv")] == ["CCO", "CCC"]
+    assert "note: Column smiles gives the molecules." in text
+    assert "product looks like SMILES too; --smiles product" in text
+    words = ("predict", str(source), "new.csv", "--out", "three.csv")
+    text = CliRunner().invoke(cli.app, words).stderr
+    assert "Column name gives the ids." in text
+
+
 def test_evaluate_on_a_part_and_on_a_file(here):
     code, text = run("evaluate", "runs/molecules-logp-001", "--json")
     assert code == 0

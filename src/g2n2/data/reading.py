@@ -288,6 +288,7 @@ class GraphStream:
     options: Options  # how they are read
     repeated: str | None  # the first name, if any, that more than one record has
     _source: MoleculeFile | GraphSet
+    notes: tuple[str, ...] = ()  # on the columns that are read
 
     @property
     def graphs(self) -> GraphSet | None:
@@ -309,7 +310,11 @@ class GraphStream:
         names = (name for rows in file.blocks() for name in molecules.names(rows)) if twice else ()
         repeated = next((name for name in names if name and hash(name) in twice), None)
         total = facts.rows or sum(map(len, file.blocks()))
-        return cls(options.set_name(file.name), label, total, options, repeated, molecules)
+        notes = [*molecules.choice]
+        if molecules.smiles and molecules.naming not in (None, molecules.smiles):
+            notes.append(f"Column {molecules.naming} gives the ids.")
+        name = options.set_name(file.name)
+        return cls(name, label, total, options, repeated, molecules, tuple(notes))
 
     def chunks(self, size: int, start: int = 0) -> Iterator[Chunk]:
         """The records from index `start` on, `size` at a time."""

@@ -79,7 +79,7 @@ class PredictionFile(Described):
         first_unread: Id and reason of the first of them.
         repeated: The first id, if any, that more than one record has.
         noted: Predictions with a note on how the graph is unlike the training graphs.
-        notes: What there is to say about the molecules, a sentence each.
+        notes: What there is to say about the columns and the molecules, a sentence each.
     """
 
     path: Path
@@ -216,7 +216,7 @@ def predict_to(
             (first[0], first[1]) if first else None,
             stream.repeated,
             counts.get("noted", 0),
-            tuple(fragment_notes(counts.get("fragmented", 0), stream.options.largest)),
+            (*stream.notes, *fragment_notes(counts.get("fragmented", 0), stream.options.largest)),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -352,6 +353,31 @@ def test_ids_that_name_no_row_are_said_and_kept_for_predictions(
     assert graphs.ids == ("0", "1")
     assert f"Column id gives no ids, as {why}: rows are numbered from 0." in graphs.notes
     assert graphs.source["record_ids"] == names
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "ids", "said"),
+    [
+        ("smiles,product\nCCO,CCN\nCCC,CCF\n", {}, ("CCO", "CCC"), "product looks like"),
+        ("product,smiles\nCCO,CCN\nCCC,CCF\n", {}, ("CCN", "CCF"), "product looks like"),
+        ("smiles,product,id\nCCO,CCN,a\nCCC,CCF,b\n", {}, ("a", "b"), "product looks like"),
+        ("a,b\nCCO,CCCC\nCCN,CCC\n", {}, ("CCO", "CCN"), "b looks like"),
+        ("smiles,product\nCCO,CCN\nCCC,CCF\n", {"smiles": "product"}, ("CCN", "CCF"), ""),
+        ("smiles,product\nCCO,CCN\nCCO,CCF\n", {}, ("0", "1"), "'CCO' occurs more than once"),
+        ("smiles,a,b\nCCO,CCN,CCN\nCCC,CCF,CC\n", {}, ("CCO", "CCC"), "a, b look like"),
+        ("smiles,code\nCCO,X-1\nCCC,X-2\n", {}, ("X-1", "X-2"), ""),
+    ],
+)
+def test_smiles_of_other_molecules_are_no_ids(
+    tmp_path: Path, table: str, options: dict[str, Any], ids: tuple[str, ...], said: str
+) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text(table)
+    graphs = read_graphs(path, **options)
+    assert graphs.ids == ids
+    notes = " ".join(graphs.notes)
+    assert said in notes
+    assert ("SMILES too" in notes) == bool(said)
 
 
 def test_text_is_no_id_beside_a_column_called_one(tmp_path: Path) -> None:

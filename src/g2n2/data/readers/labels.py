@@ -131,13 +131,18 @@ class ColumnFacts:
 
 
 def naming_column(
-    header: Table, options: Options, used: Collection[str], blocks: Callable[[], Iterable[Table]]
+    header: Table,
+    options: Options,
+    used: Collection[str],
+    blocks: Callable[[], Iterable[Table]],
+    molecules: Collection[str] = (),
 ) -> tuple[str | None, ColumnFacts]:
     """The column whose cells name the rows, with its facts: even if they are repeated or empty.
 
     It is the column named, one with a usual name, or the first of text, distinct cells first. Text
     is no name if another column has the usual name of an id, even one with repeated cells; but
-    one that is empty, as titles in SDF files are, does not count. `blocks` has all rows.
+    one that is empty, as titles in SDF files are, does not count. `blocks` has all rows;
+    `molecules` are columns of SMILES, whose text would name other molecules.
     """
     if options.id is not None:
         column = header.find(options.id)
@@ -148,7 +153,7 @@ def naming_column(
     facts = {c: f for c, f in _facts(blocks(), named).items() if f.missing < f.rows}
     usual = [*facts]
     if not usual:
-        texts = [column for column in free if column.lower() not in _SPLIT_NAMES]
+        texts = [c for c in free if c.lower() not in _SPLIT_NAMES and c not in molecules]
         facts = {c: f for c, f in _facts(blocks(), texts).items() if f.of_text}
     distinct = (c for c, f in facts.items() if not f.missing and not f.repeated_hashes)
     chosen = next(distinct, usual[0] if usual else None)

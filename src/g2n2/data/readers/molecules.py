@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -385,6 +386,7 @@ class MoleculeFile:
     Attributes:
         naming: The column that names the molecules, or None.
         facts: Of that column.
+        choice: Sentences on which column gives the molecules, and which might.
     """
 
     def __init__(self, file: RecordFile, options: Options, smiles: str | None = None) -> None:
@@ -393,7 +395,18 @@ class MoleculeFile:
         header = file.header()
         self._joined = header.joined(options.join)
         used = {*self._used, *self._joined}
-        self.naming, self.facts = naming_column(header, options, used, file.blocks)
+        others = other_smiles_columns(file, smiles) if smiles else []
+        self.naming, self.facts = naming_column(header, options, used, file.blocks, others)
+        if others and self.naming is None:  # a number would not say which molecule was read
+            own = replace(options, id=smiles)
+            self.naming, self.facts = naming_column(header, own, used, file.blocks)
+        self.choice = [f"Column {smiles} gives the molecules."] if smiles else []
+        if others and options.smiles is None:
+            verb = "looks" if len(others) == 1 else "look"
+            self.choice.append(
+                f"{shortened(others)} {verb} like SMILES too; --smiles {others[0]} "
+                f"(smiles={others[0]!r}) reads that column."
+            )
 
     @classmethod
     def of_table(cls, file: RecordFile, options: Options) -> MoleculeFile:
@@ -429,7 +442,7 @@ class MoleculeFile:
             for row, why in parsed.unread.items()
         ]
         notes = [*self.file.notes]
-        notes += [f"Column {self.smiles} gives the molecules."] if self.smiles else []
+        notes += self.choice
         notes += settle_bad_records(bad, len(table), table.name, options.on_bad)
         if any(isinstance(record, MoleculeRecord) and record.atoms for record in records):
             notes.append("Bonds are found from the distances between atoms.")
@@ -472,19 +485,8 @@ def smiles_column(file: RecordFile, named: str | None) -> str:
         return header.find(named)
     if usual := header.first_of(SMILES_NAMES):
         return usual
-    samples: dict[str, list[str]] = {name: [] for name in file.columns}
-    for rows in file.blocks():
-        for column, cells in rows.columns.items():
-            samples[column] += [cell for cell in cells if cell][: SAMPLE - len(samples[column])]
-        if all(len(sample) == SAMPLE for sample in samples.values()):
-            break
-    scores: dict[str, tuple[float, float]] = {}
-    for column, sample in samples.items():
-        if any(map(is_text, sample)):
-            share = len(parse_records(sample, Options()).molecules) / len(sample)
-            # Words such as C, F or IN are SMILES too; more varied text is likelier one.
-            scores[column] = (share, len(set("".join(sample))))
-    best = max(scores, key=lambda column: scores[column], default=None)
+    scores = _scores(file.columns, file.blocks())
+    best = max(scores, key=lambda column: scores[column][:2], default=None)
     if best is None or scores[best][0] < 0.5:
         raise DataError(
             f"no column of {file.name} holds SMILES (columns: {shortened(file.columns)}); "
@@ -497,3 +499,27 @@ def smiles_column(file: RecordFile, named: str | None) -> str:
             f"names are expected; add a header such as smiles,y, or say --smiles {best}"
         )
     return best
+
+
+def other_smiles_columns(file: RecordFile, chosen: str) -> list[str]:
+    """Columns beside the chosen one that hold SMILES too; symbols as C or Cl alone are none."""
+    columns = [column for column in file.columns if column != chosen]
+    scores = _scores(columns, islice(file.blocks(), 1)) if columns else {}
+    return [column for column, (share, _, longest) in scores.items() if share > 0.5 and longest > 2]
+
+
+def _scores(columns: Sequence[str], blocks: Iterable[Table]) -> dict[str, tuple[float, int, int]]:
+    """For each column with text: the share of its first cells that are SMILES, variety, length."""
+    samples: dict[str, list[str]] = {name: [] for name in columns}
+    for rows in blocks:
+        for column, sample in samples.items():
+            sample += [cell for cell in rows.columns[column] if cell][: SAMPLE - len(sample)]
+        if all(len(sample) == SAMPLE for sample in samples.values()):
+            break
+    scores: dict[str, tuple[float, int, int]] = {}
+    for column, sample in samples.items():
+        if any(map(is_text, sample)):
+            share = len(parse_records(sample, Options()).molecules) / len(sample)
+            # Words such as C, F or IN are SMILES too; more varied text is likelier one.
+            scores[column] = share, len(set("".join(sample))), max(map(len, sample))
+    return scores
