@@ -388,6 +388,41 @@ def test_a_derived_grammar_goes_straight_into_training(here):
     assert run("predict", "derived", "new.csv", "--out", "derived.csv")[0] == 0
 
 
+def test_every_form_of_a_grammar_is_trained_and_used(here):
+    """What names no grammar of the catalogue: the rules recorded in the run are what counts."""
+    (here / "g.txt").write_text("V → AV | MV | 1\nM → (M⊙M) | A\nS → 1ᵀV\n")
+    code, text = run("derive", "· ᵀ 1 ⊙", "--out", "cert.json")
+    assert code == 0, text
+    for form in ("g.txt", "r-G_L1 ∪ V → AᵀV", "r-G_L3Σ - V′ → 1", "cert.json"):
+        folder = f"form-{form.partition(' -')[0].partition('.')[0].replace(' ', '')}"
+        short = ("--target", "logp", "--limit", "40", "--epochs", "1", "--threads", "1")
+        given = ("--grammar", form, "--width", "4", "--layers", "1", "--out", folder)
+        for words in (
+            ("train", "molecules.csv", *short, *given),
+            ("evaluate", folder),
+            ("predict", folder, "new.csv", "--out", "form.csv"),
+            ("explain", folder, "--smiles", "CCO"),
+            ("train", "--resume", folder),
+            ("train", "molecules.csv", *short, "--from", folder, "--out", f"{folder}-2"),
+            ("evaluate", f"{folder}-2"),
+        ):
+            code, text = run(*words)
+            assert code == 0, (form, words, text)
+
+
+def test_directed_graphs_need_a_word_that_reads_the_transpose(here):
+    edges = [(g, n, (n + 1) % (3 + g % 3)) for g in range(20) for n in range(3 + g % 3)]
+    write(here / "arcs.csv", ("graph", "source", "target"), edges)
+    write(here / "arcs_graphs.csv", ("graph", "y"), [(g, 3 + g % 3) for g in range(20)])
+    words = ("train", "arcs.csv", "--option", "directed=true", "--epochs", "1", *QUICK)
+    code, text = run(*words, "--grammar", "r-G_L1ΣΣ", "--out", "arcs")
+    assert code == 2
+    assert "training into" not in text
+    (advised,) = re.findall(r"as in '(.*)'", text)
+    code, text = run(*words, "--grammar", advised, "--out", "arcs")
+    assert code == 0, text
+
+
 def test_training_on_a_fragment_says_both_sizes(here):
     train = ("train", "molecules.csv", "--target", "logp", "--epochs", "1", *QUICK)
     code, text = run(*train, "--grammar", "· Tr", "--out", "fragment")

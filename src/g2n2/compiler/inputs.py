@@ -9,7 +9,7 @@ from functools import cached_property
 from ..errors import LoweringError
 from ..grammars.free_functions import identity_is_a_word
 from ..grammars.grammar import Grammar
-from ..grammars.rules import Rule, mentions
+from ..grammars.rules import ARROWS, Rule, mentions
 from ..language.operations import OPERATIONS
 from ..language.printing import to_text
 from ..language.sorts import M, R, S, Sort, V
@@ -147,6 +147,19 @@ def plan_scoped_inputs(
     return every, ScopedInputs(outside, inside.unmarked)
 
 
+def with_transpose(grammar: Grammar, marks: int = 0) -> str:
+    """The advice to add the rule that reads Aᵀ to a grammar without matrices, in its notation.
+
+    `marks`: inside so many of them its variables are written without their primes.
+    """
+    reading = [rule.head for rule in grammar.rules if rule.head.plain == V and rule.holes]
+    variable = (reading or [V])[0].within(marks).variable
+    rule = f"{variable} → (Aᵀ){variable}"
+    if not grammar.name or any(arrow in grammar.name for arrow in ARROWS):
+        return f"add the rule {rule} to its rules"
+    return f"add the rule {rule}, as in {f'{grammar.name} ∪ {rule}'!r}"
+
+
 def plan_inputs(
     grammar: Grammar,
     preset: Preset,
@@ -171,8 +184,8 @@ def plan_inputs(
         )
     if M not in heads and directed:
         raise LoweringError(
-            f"{name} has no matrix memory to hold Aᵀ; add the rule itself, for instance "
-            "V_c → (Aᵀ)V_c, and leave directed out"
+            f"{name} has no matrix memory to hold Aᵀ; {with_transpose(grammar, len(marks))}, and leave "
+            "directed out"
         )
     if not {M, V} & heads and not grammar.sentence_rules:
         raise LoweringError(f"{name} has neither matrices, columns nor sentences to compute with")

@@ -59,7 +59,7 @@ from .checkpoint import (
     write_manifest,
     write_whole,
 )
-from .config import RunConfig, rules_of, upgraded
+from .config import RunConfig, rules_of, run_grammar, upgraded
 from .processes import first_process
 from .setup import Parts, make_model
 from .task import Task
@@ -165,7 +165,7 @@ class RunFolder:
             "data.json": asdict(TrainedOn.of(config, parts)),
         }
         if not config.baseline:
-            grammar = find_grammar(config.grammar)
+            grammar = run_grammar(config)
             terms = [*(rule.body for rule in grammar.all_rules), *dict(grammar.supports).values()]
             if operations := described(terms, aliases=True):
                 contents[OPERATIONS] = operations

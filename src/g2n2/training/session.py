@@ -41,6 +41,7 @@ from .setup import (
     prepare,
     reads_positions,
     refuse_unknown_names,
+    refuse_unread_directions,
     takes_edges,
 )
 from .task import Scores, for_json
@@ -270,6 +271,7 @@ def train_config(
             scaled = replace(parts.graphs, targets=parts.scaling.scale(parts.task, parts.graphs))
             store = make_store(config, scaled, processes.device)
             parts, model = _network(config, parts, files, start)
+            refuse_unread_directions(model, parts.graphs)
             model = model.to(store.dtype)
             if getattr(model, "supports", None) is not None:
                 precompute_supports(model, store, recorded)

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from ..compiler.grammar_to_plan import undefined_supports
+from ..compiler.inputs import with_transpose
 from ..compiler.lowering import columns_only
 from ..compiler.marks import marks_named
 from ..compiler.presets import find_preset
@@ -252,6 +253,20 @@ def make_model(config: RunConfig, parts: Parts) -> nn.Module:
     assert isinstance(model.readout, Readout), "every network ends in one"
     model.readout.dropout = config.effective_recipe().dropout
     return model
+
+
+def refuse_unread_directions(model: nn.Module, graphs: GraphSet) -> None:
+    """Raise a DataError for directed graphs if no word of the network's grammar reads Aᵀ."""
+    from ..nn.model import GrammarGNN
+
+    if isinstance(model, GrammarGNN) and graphs.directed:
+        grammar, inputs = model.plan.grammar, model.plan.inputs
+        if not (inputs.directed_safe or inputs.matrix):
+            raise DataError(
+                f"{graphs.name} has directed graphs, and no word of "
+                f"{grammar.name or 'this grammar'} reads Aᵀ: {with_transpose(grammar)}, or "
+                "symmetrise the graphs"
+            )
 
 
 def refuse_unknown_names(config: RunConfig, *, resume: bool) -> None:
