@@ -104,6 +104,35 @@ def test_values_of_a_trace_are_printed_in_full():
     assert str(39**5 * 40) in run("trace", "1ᵀAAAAA1", "--graph6", graph)[1]
 
 
+@pytest.mark.parametrize(
+    ("name", "grammar", "said"),
+    [
+        ("K4", "r-G_L3", "r-G_L3 merges rook 4×4 and Shrikhande graph, where the count is 8 and 0"),
+        ("C3", "r-G_L1", "r-G_L1 merges C6 and 2·C3, where the count is 0 and 2"),
+        ("K5", "r-G_L1ΣΣ", "no sentence with two marks over L1"),
+        ("K4", "r-G_L1ΣΣ", "\nr-G_L1ΣΣ: depth 5"),
+        ("K5", "r-G_L3ΣΣ", "\nr-G_L3ΣΣ: depth 7"),
+        ("C6", "r-G_L3Σ", "\nr-G_L3Σ: depth"),
+        ("K4", "L3Σ", "\nr-G_L3Σ: depth 5"),
+    ],
+)
+def test_a_formula_is_about_the_grammar_that_is_asked_for(name, grammar, said):
+    code, printed = run("formula", name, "--grammar", grammar)
+    assert (code, said in printed) == (0 if "depth" in said else 2, True), printed
+
+
+@pytest.mark.parametrize(
+    ("name", "graph", "count"),
+    [("2K2", "EhEG", 9), ("induced 2K2", "EhEG", 3), ("induced 3K1", "EhEG", 2)],
+)
+def test_counts_in_several_parts_are_products_that_no_weights_hold(name, graph, count):
+    code, printed = run("formula", name, "--graph6", graph)
+    assert (code, printed.splitlines()[-1]) == (0, f"value: {count}")
+    assert "no weights: " in printed
+    assert "multiplies sentences" in printed
+    assert "multiplies sentences" in run("formula", name, "--grammar", "r-G_L3Σ")[1]
+
+
 def test_formulas_have_the_names_of_graph_theory_too():
     code, printed = run("formula", "induced diamond")
     assert code == 0

@@ -93,9 +93,12 @@ def test_induced_counts() -> None:
         assert evaluate(wedge, graph)[0, 0] == pytest.approx(alone)
 
 
-def test_disconnected_and_unknown_patterns_are_refused() -> None:
-    with pytest.raises(LoweringError, match="not connected"):
-        subgraph_count(nx.empty_graph(2))
+def test_unknown_patterns_and_products_are_refused() -> None:
+    with pytest.raises(LoweringError, match=r"\(1ᵀA1\)² multiplies sentences"):
+        requirements("r-G_L3", formula("2K2"))
+    assert "S → SS" in requirements("G_L3", formula("2K2")).copies
+    with pytest.raises(LoweringError, match="in several parts has 1 to 9 vertices, got 10"):
+        subgraph_count(nx.empty_graph(10))
     with pytest.raises(LoweringError, match="known: C3, C4"):
         formula("C2")
     with pytest.raises(LoweringError, match="1 to 10 vertices, got 12"):

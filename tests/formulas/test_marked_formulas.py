@@ -155,6 +155,8 @@ def test_long_paths_of_a_network_against_networkx(vertices: int) -> None:
         ("r-G_L3Σ", K4, {"layers": 2}, "too small"),
         ("r-G_L3Σ", K4, {"preset": "modern"}, 'preset="paper"'),
         ("r-G_L3Σ", f"({K4})×({K4})", {}, "does more with a sum over marks"),
+        ("r-G_L3Σ", "(1ᵀA1)²", {}, "multiplies sentences"),
+        ("r-G_L3Σ", "Σv. 1ᵀv(vᵀA1)", {}, "multiplies sentences"),
         ("r-G_L3Σ", "Σu. Σv. uᵀAv", {}, "one mark"),
         ("r-G_L3Σ", "1ᵀAv", {}, "v has no value"),
         ("r-G_L3Σ", "Σu. uᵀAv", {}, "v has no value"),

@@ -13,6 +13,7 @@ from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.derivations import derive_word
 from g2n2.grammars.subgraph_counts import formula, marked_homomorphisms, subgraph_count
+from g2n2.graphs.names import graph_of_name
 from g2n2.language.exact_values import exact_value
 from g2n2.language.operations import BINDERS
 from g2n2.language.terms import Apply, Term, operators
@@ -138,6 +139,91 @@ def test_beyond_one_mark_is_refused_with_its_image(name: str) -> None:
     with pytest.raises(LoweringError, match=r"treewidth 4 or more \(K5\)") as caught:
         formula(name)
     assert "no sentence with one mark" in str(caught.value)
+
+
+SMALL = [nx.gnp_random_graph(8, 0.7, seed=seed) for seed in (5, 6)]
+FIVE = [graph for graph in nx.graph_atlas_g() if len(graph) == 5]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(g for g in nx.graph_atlas_g() if 1 <= len(g) <= 4 and not nx.is_connected(g)),
+        *(pytest.param(g, marks=pytest.mark.slow) for g in FIVE if not nx.is_connected(g)),
+    ],
+    ids=lambda g: f"{len(g)}-{g.number_of_edges()}",
+)
+def test_induced_counts_in_several_parts_are_products_of_sentences(pattern: nx.Graph) -> None:
+    term = subgraph_count(pattern, induced=True, marks=max(1, len(pattern) - 3))
+    for graph in SMALL:
+        wanted = sum(
+            nx.is_isomorphic(graph.subgraph(chosen), pattern)
+            for chosen in combinations(graph, len(pattern))
+        )
+        assert value(term, graph) == wanted
+
+
+@pytest.mark.parametrize("name", ["2K2", "3K1", "K1+K3", "P3+K1", "2·C3"])
+def test_subgraphs_in_several_parts(name: str) -> None:
+    pattern = nx.from_numpy_array(graph_of_name(name))
+    symmetries = sum(1 for _ in GraphMatcher(pattern, pattern).isomorphisms_iter())
+    for graph in SMALL:
+        found = sum(1 for _ in GraphMatcher(graph, pattern).subgraph_monomorphisms_iter())
+        assert value(formula(name), graph) == found / symmetries
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "pattern", [g for g in FIVE if nx.is_connected(g)], ids=lambda g: str(g.number_of_edges())
+)
+def test_two_marks_give_all_induced_counts_of_five_vertices(pattern: nx.Graph) -> None:
+    term = subgraph_count(pattern, induced=True, marks=2)
+    for graph in SMALL:
+        subsets = combinations(graph, 5)
+        assert value(term, graph) == sum(
+            nx.is_isomorphic(graph.subgraph(chosen), pattern) for chosen in subsets
+        )
+
+
+@pytest.mark.parametrize(
+    ("grammar", "pattern"),
+    [
+        ("r-G_L3ΣΣ", nx.complete_graph(5)),
+        ("r-G_L3ΣΣ", nx.octahedral_graph()),
+        ("r-G_L3ΣΣ", nx.cubical_graph()),
+        ("r-G_L1ΣΣ", nx.complete_graph(4)),
+        ("r-G_L1ΣΣ", nx.wheel_graph(6)),
+        ("r-G_L1ΣΣ", nx.cycle_graph(5)),
+        ("r-G_L1Σ", nx.complete_graph(3)),
+        ("r-G_L1Σ", nx.cycle_graph(5)),
+        ("r-G_L1", nx.star_graph(3)),
+    ],
+)
+def test_homomorphisms_as_other_grammars_have_them(grammar: str, pattern: nx.Graph) -> None:
+    """With the grammar's marks, and without a product of matrices where it has none."""
+    chosen = find_grammar(grammar)
+    marks, width = chosen.scope, 1 if "L1" in grammar else 2
+    term = marked_homomorphisms(pattern, marks, width)
+    assert term is not None
+    derive_word(chosen, term)
+    assert marked_homomorphisms(nx.complete_graph(marks + width + 2), marks, width) is None
+    for graph in SMALL:
+        assert value(term, graph) == homomorphism_count(pattern, graph)
+
+
+def test_a_formula_of_a_grammar_is_one_of_its_own_or_refused() -> None:
+    for name, grammar in (("K5", "r-G_L3ΣΣ"), ("K4", "r-G_L1ΣΣ"), ("C3", "r-G_L1Σ")):
+        cliques = [[len(c) for c in nx.enumerate_all_cliques(graph)] for graph in SMALL]
+        counts = [sizes.count(int(name[1])) for sizes in cliques]
+        assert [value(formula(name, grammar), graph) for graph in SMALL] == counts
+    for name, grammar, message in (
+        ("K4", "r-G_L3", r"no sentence over L3 .* treewidth 3 or more \(K4\), and 2-FWL"),
+        ("C3", "r-G_L1", r"no sentence over L1 .* treewidth 2 or more \(K3\), and 1-WL"),
+        ("K5", "r-G_L1ΣΣ", r"no sentence with two marks over L1 .* \(K5\), and 3-FWL"),
+        ("K6", "r-G_L3ΣΣ", r"no sentence with two marks over L3 .* \(K6\), and 4-FWL"),
+    ):
+        with pytest.raises(LoweringError, match=message):
+            formula(name, grammar)
 
 
 def test_induced_counts_of_five_vertices_hold_k5() -> None:

@@ -11,7 +11,7 @@ import typer
 
 from ..atomic_files import write_output
 from ..described import number_text
-from ..errors import DataError, GrammarError
+from ..errors import DataError, GrammarError, LoweringError
 from . import show
 from .options import (
     HELP,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..grammars.fragments import Fragment
     from ..grammars.grammar import Grammar
     from ..language.terms import Term
+    from ..pipeline import Chosen
 
 
 Figure = Literal["layer", "architecture", "overview"]
@@ -183,7 +184,9 @@ def formula(
     name: Annotated[
         str, typer.Argument(help="C6, induced C4, bull, K2,3, a Laplacian power; none lists all.")
     ] = "",
-    grammar: Annotated[str, typer.Option(help=HELP)] = "r-G_L3",
+    grammar: Annotated[
+        str, typer.Option(help=f"{HELP} [r-G_L3, or r-G_L3Σ where that takes a mark]")
+    ] = "",
     reduce: Reduce = None,
     graph6: Annotated[str, typer.Option(help="Also print its value on this graph6 graph.")] = "",
     json: AsJson = False,
@@ -199,20 +202,61 @@ def formula(
     if not name:
         show.say("\n".join(FORMULAS | MARKED_FORMULAS))
         return
-    term = named_formula(name)
-    chosen = of_words(grammar, reduce).grammar
-    if operators(term) & set(BINDERS) and not chosen.scope:
-        chosen = find_grammar("r-G_L3Σ")
-    needs = f"{chosen.name}: {requirements(chosen, term)}"
+    asked = of_network(grammar, reduce) if grammar else None
+    try:
+        term = named_formula(name, asked.grammar if asked else None)
+        marked = bool(operators(term) & set(BINDERS))
+        chosen = asked.grammar if asked else find_grammar("r-G_L3Σ" if marked else "r-G_L3")
+    except LoweringError as fault:
+        raise LoweringError(f"{fault}{_merged_pair(name, asked)}") from None
+    try:
+        needs = f"{chosen.name}: {requirements(chosen, term)}"
+    except LoweringError as fault:
+        if asked:
+            raise LoweringError(f"{fault}{_merged_pair(name, asked)}") from None
+        needs = f"{chosen.name}: no weights: {fault}"
     value, shown = _formula_value(term, graph6) if graph6 else (None, "")
     if json:
-        content = {"name": name, "term": str(term), "needs": str(needs), "value": value}
-        show.as_json(content)
+        answer = {"name": name, "term": str(term), "grammar": chosen.name, "needs": needs}
+        show.as_json({**answer, "value": value, "note": asked.note if asked else ""})
         return
+    if asked and asked.note:
+        show.say(asked.note)
     show.say(str(term))
-    show.say(str(needs))
+    show.say(needs)
     if graph6:
         show.say(f"value: {shown}")
+
+
+_PAIRS = (("C6", "2·C3"), ("rook 4×4", "Shrikhande graph"))
+"""Graphs that 1-WL merges, and 3-WL."""
+
+
+def _merged_pair(name: str, asked: Chosen | None) -> str:
+    """Two graphs the grammar merges though the value differs: no sentence of it is the formula."""
+    from ..grammars.subgraph_counts import formula as named_formula
+    from ..graphs.names import graph_of_name
+    from ..language.exact_values import exact_sentence
+    from ..language.sorts import S
+    from ..power.separation import separate
+
+    if asked is None:
+        return ""
+    try:
+        term, grammar = named_formula(name), asked.grammar
+    except LoweringError:
+        return ""
+    for first, second in _PAIRS if term.sort == S else ():
+        graphs = graph_of_name(first), graph_of_name(second)
+        assert graphs[0] is not None
+        assert graphs[1] is not None
+        counts = [exact_sentence(term, graph) for graph in graphs if graph is not None]
+        if counts[0] != counts[1] and separate(grammar, *graphs).verdict == "same":
+            return (
+                f"; {grammar.name} merges {first} and {second}, where the count is {counts[0]} "
+                f"and {counts[1]}"
+            )
+    return ""
 
 
 def _formula_value(term: Term, graph6: str) -> tuple[Any, str]:

@@ -25,10 +25,10 @@ from ..grammars.rules import Rule, is_linear
 from ..grammars.words import parse_word
 from ..language.printing import to_text
 from ..language.sorts import SORTS, M, R, S, Sort, V
-from ..language.terms import ONE, Apply, Number, Term, apply, has_mark_sum, multilinear
+from ..language.terms import ONE, Apply, Number, Term, apply, combination, has_mark_sum, multilinear
 from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of, stages, work
 from .formula_to_atoms import Realiser, simpler, sums
-from .marked_formulas import under_marks
+from .marked_formulas import multiplies_sentences, under_marks
 from .piecewise_linear import IDENTITY, relu_units
 
 Formula = Term | str
@@ -155,8 +155,16 @@ class FormulaPlan:
     def _reading(self, term: Term) -> Reading:
         reading = self._best(term)
         if reading is None:
-            blamed = self.realiser.blamed(term)
+            parts = (part for _, part in combination(term) if self._best(part) is None)
+            part = next(parts, term)
             name = self.realiser.grammar.name or "this grammar"
+            if multiplies_sentences(part):
+                raise LoweringError(
+                    f"{to_text(part)} multiplies sentences, and no rule of {name} does; "
+                    "networks of a grammar with S → SS, such as G_L3, hold products of sentences "
+                    "without marks"
+                )
+            blamed = self.realiser.blamed(part)
             raise LoweringError(
                 f"{to_text(term)} cannot be written into a network of {name}: nothing makes "
                 f"{to_text(blamed)}; {self.realiser.rules_text(blamed.sort)}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from ..errors import LoweringError
-from ..grammars.matching import joined, spread, written_out
+from ..grammars.matching import joined, run_sort, spread, written_out
 from ..grammars.subgraph_counts import sum_of
 from ..language.printing import to_text
 from ..language.sorts import S, V
@@ -42,6 +42,12 @@ def under_marks(term: Term, marks: Sequence[str]) -> tuple[Term, Fraction]:
             return Number(Fraction(0)), constant
         term = sum_of(parts)
     return term, constant
+
+
+def multiplies_sentences(term: Term) -> bool:
+    """Whether a term is a product of sentences."""
+    op, run = spread(term)
+    return op == "matmul" and any(run_sort(run[:end]) == S for end in range(1, len(run)))
 
 
 def _called(term: Term, marks: Sequence[str], names: Mapping[str, Term]) -> Term:

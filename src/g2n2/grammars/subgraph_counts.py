@@ -5,16 +5,17 @@ combination of sentences of r-G_L3 exactly if every homomorphic image of the sub
 at most 2: cycles up to C₇ and paths of up to 7 vertices, but not K₄, C₈ or the path of 8. With one
 mark, in r-G_L3Σ, it is one if every image has an apex, a vertex whose removal leaves treewidth 2:
 K₄, cycles up to C₉, paths of up to 10 vertices and induced counts up to 4 vertices, but not K₅,
-which is an image of C₁₀ and of the path of 11.
+which is an image of C₁₀ and of the path of 11. With two marks an image has two such vertices, and
+over L1 what they leave has treewidth 1. A pattern in several parts has products of sentences.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
-from itertools import combinations
+from itertools import combinations, permutations
 from math import factorial, prod
 
 import networkx as nx
@@ -23,13 +24,16 @@ from networkx.algorithms.isomorphism import GraphMatcher
 from ..errors import LoweringError
 from ..graphs.names import graph_of_name
 from ..language.parsing import parse
-from ..language.sorts import V
+from ..language.sorts import M, V
 from ..language.terms import ONE, A, Apply, Leaf, Term, apply, mark_sum, power
+from .coercion import GrammarLike, as_grammar
 from .membership import factors, joined
 
 Blocks = tuple[tuple[int, ...], ...]
 
-_MARK = Leaf("v", V)
+_MARKS = tuple(Leaf(mark, V) for mark in "vu")
+"""Marks, the innermost first."""
+
 _FEW_SUMMANDS = 50
 
 
@@ -56,20 +60,23 @@ def automorphisms(pattern: nx.Graph) -> int:
 
 
 def homomorphisms(
-    pattern: nx.Graph, given: Mapping[int, Term] | None = None, root: int | None = None
+    pattern: nx.Graph,
+    given: Mapping[int, Term] | None = None,
+    root: int | None = None,
+    width: int = 2,
 ) -> Term | None:
-    """The column whose sum counts homomorphisms of a connected pattern; None past treewidth 2.
+    """The column whose sum counts homomorphisms of a connected pattern; None past the treewidth.
 
     Taking apart a vertex of degree one or two never gets stuck at treewidth 2; of several, the one
     with the shallowest words around it goes first. `given` are columns that multiply at vertices,
-    `root` the vertex the column is about.
+    `root` the vertex the column is about. Treewidth 1 needs no matrix but A.
     """
     ways: dict[int, dict[int, Term]] = {v: dict.fromkeys(pattern[v], A) for v in pattern}
     columns: dict[int, tuple[Term, ...]] = dict.fromkeys(pattern, ())
     columns |= {v: (column,) for v, column in (given or {}).items()}
     while len(ways) > 1:
         least = min(len(near) for v, near in ways.items() if v != root)
-        if least > 2:
+        if least > width:
             return None
         v = min(
             (v for v in ways if len(ways[v]) == least and v != root),
@@ -80,32 +87,51 @@ def homomorphisms(
     return _column(last)
 
 
-def marked_homomorphisms(pattern: nx.Graph) -> Term | None:
+def marked_homomorphisms(pattern: nx.Graph, marks: int = 1, width: int = 2) -> Term | None:
     """The sentence Σv. … that counts homomorphisms of a connected pattern; None without an apex.
 
-    An apex is a vertex whose removal leaves treewidth 2. It is the mark: a neighbour of it in the
+    An apex is a vertex whose removal leaves the treewidth. It is the mark: a neighbour of it in the
     rest is one where Av is 1. A rest in several parts is read at the mark, where they multiply.
+    Several marks are as many such vertices, the innermost first.
     """
-    column = homomorphisms(pattern)
-    if column is not None:
-        return mark_sum("v", product_of([ONE.T, apply("diag", _MARK), column]))
-    for apex in sorted(pattern, key=pattern.degree, reverse=True):
-        rest = pattern.subgraph(set(pattern) - {apex})
-        parts = [rest.subgraph(part) for part in nx.connected_components(rest)]
-        near = set(pattern[apex])
-        if len(parts) == 1:
-            words = [homomorphisms(parts[0], dict.fromkeys(near, A @ _MARK))]
-        else:
-            words = []
-            for part in parts:
-                root, *others = sorted(near & set(part))
-                inner = homomorphisms(part, dict.fromkeys(others, A @ _MARK), root)
-                words.append(None if inner is None else product_of([A, inner]))
-        columns = [word for word in words if word is not None]
-        if len(columns) == len(parts):
-            read = [ONE.T] if len(parts) == 1 else [ONE.T, apply("diag", _MARK)]
-            return mark_sum("v", product_of([*read, _column(tuple(columns))]))
-    return None
+    column = homomorphisms(pattern, width=width)
+    parts = None if column is None else [ONE.T, column]
+    order, used = sorted(pattern, key=pattern.degree, reverse=True), 0
+    while parts is None and used < marks:
+        used += 1
+        found = (_at_marks(pattern, apexes, width) for apexes in permutations(order, used))
+        parts = next((parts for parts in found if parts is not None), None)
+    if parts is None:
+        return None
+    unused = (apply("diag", mark) for mark in _MARKS[used:marks])
+    sentence = product_of([parts[0], *unused, *parts[1:]])
+    return reduce(lambda body, mark: mark_sum(mark.name, body), _MARKS[:marks], sentence)
+
+
+def _at_marks(pattern: nx.Graph, apexes: Sequence[int], width: int) -> list[Term] | None:
+    """The factors of what is summed over marks at given vertices; None if they do not do."""
+    first, *others = apexes
+    rest = pattern.subgraph(set(pattern) - {*apexes})
+    parts = [rest.subgraph(part) for part in nx.connected_components(rest)]
+    at = dict(zip(apexes, _MARKS, strict=False))
+    near = {x: [A @ at[apex] for apex in apexes if apex in pattern[x]] for x in pattern}
+    if len(parts) == 1 and not any(near[apex] for apex in apexes):
+        word = homomorphisms(rest, {x: _column((*near[x],)) for x in rest if near[x]}, width=width)
+        return None if word is None else [ONE.T, word]
+    if any(near[apex] and first not in pattern[apex] for apex in others):
+        return None
+    columns = [A @ at[apex] for apex in others if apex in pattern[first]]
+    for part in parts:
+        root = min(set(pattern[first]) & set(part), default=None)
+        if root is None:
+            return None
+        near[root] = near[root][1:]  # A in front of the column says it
+        given = {x: _column((*near[x],)) for x in part if near[x]}
+        inner = homomorphisms(part, given, root, width)
+        if inner is None:
+            return None
+        columns.append(product_of([A, inner]))
+    return [ONE.T, apply("diag", at[first]), _column((*columns,))]
 
 
 def _take_apart(
@@ -169,40 +195,53 @@ def _shape(graph: nx.Graph) -> object:
 MOST_VERTICES = 10
 """A path of ten vertices has as many partitions as the ninth Bell number, 21,147."""
 
-MOST_INDUCED = 4
-"""An induced count of more vertices needs that of K5, or of a larger complete graph."""
-
 LAPLACIAN = "diag(A1) − A"
 NORMALISED_LAPLACIAN = "diag(inv(sqrt(A1)))(diag(A1) − A)diag(inv(sqrt(A1)))"
 """Zero in the rows of isolated nodes, for inv(0) = 0."""
 
 
-def subgraph_count(pattern: nx.Graph, induced: bool = False) -> Term:
-    """The sentence that counts the subgraphs isomorphic to a connected pattern, each once.
+def subgraph_count(
+    pattern: nx.Graph, induced: bool = False, marks: int = 1, width: int = 2
+) -> Term:
+    """The sentence that counts the subgraphs isomorphic to a pattern, each once.
 
     With `induced` only induced subgraphs are counted. It is a combination of sentences of r-G_L3
-    where that has one, else of r-G_L3Σ, with a mark; what neither gives is refused, with the image
-    of the pattern that is out of reach.
+    where that has one, else of r-G_L3Σ, with a mark, or with as many as `marks`; of products of
+    them where the pattern is in several parts. `width=1` takes L1 for L3. What none of them gives
+    is refused, with the image of the pattern that is out of reach.
     """
     _check(pattern)
-    if induced and len(pattern) > MOST_INDUCED:  # K_n is among its supergraphs, with factor ±1
-        raise LoweringError(_beyond(pattern, nx.complete_graph(len(pattern)), induced))
-    total = images(*(_supergraphs(pattern) if induced else [(1, pattern)]))
+    total: list[tuple[nx.Graph, int]] = []
+    if not induced:
+        total = images((1, pattern))
+    elif len(pattern) <= marks + width + 1:
+        total = images(*_supergraphs(pattern))
+    else:  # K_n is among its supergraphs, with factor ±1
+        total = [(nx.complete_graph(len(pattern)), 1)]
     copies = automorphisms(pattern)
-    return _sentence([(image, Fraction(x, copies)) for image, x in total], pattern, induced)
+    missing: list[nx.Graph] = []
+    for used in range(marks + 1):
+        sentences = [(Fraction(x, copies), _homomorphisms(g, used, width)) for g, x in total]
+        missing = [g for (g, _), (_, term) in zip(total, sentences, strict=True) if term is None]
+        if not missing:
+            return sum_of([x * sentence for x, sentence in sentences if sentence is not None])
+    hardest = max(missing, key=lambda image: (_degeneracy(image), -len(image)))
+    raise LoweringError(_beyond(pattern, hardest, induced, marks, width))
 
 
-def _sentence(parts: list[tuple[nx.Graph, Fraction]], pattern: nx.Graph, induced: bool) -> Term:
-    """`Σ number × (1ᵀ column)`, with marks where a column alone does not do."""
-    columns = [homomorphisms(image) for image, _ in parts]
-    plain = [product_of([ONE.T, column]) for column in columns if column is not None]
-    if len(plain) == len(parts):
-        return sum_of([x * s for (_, x), s in zip(parts, plain, strict=True)])
-    sentences = [(image, x, marked_homomorphisms(image)) for image, x in parts]
-    if missing := [image for image, _, sentence in sentences if sentence is None]:
-        hardest = max(missing, key=lambda image: (_degeneracy(image), -len(image)))
-        raise LoweringError(_beyond(pattern, hardest, induced))
-    return sum_of([x * sentence for _, x, sentence in sentences if sentence is not None])
+def _homomorphisms(image: nx.Graph, marks: int, width: int) -> Term | None:
+    """The sentence that counts homomorphisms; of several parts the product, with marks as needed.
+
+    A part without a mark is `1ᵀ column`.
+    """
+    parts = [image.subgraph(part) for part in nx.connected_components(image)]
+    sentences = []
+    for part in parts:
+        fewest = marks if len(parts) == 1 else 0
+        options = (marked_homomorphisms(part, used, width) for used in range(fewest, marks + 1))
+        sentences.append(next((term for term in options if term is not None), None))
+    found = sorted((term for term in sentences if term is not None), key=str)
+    return joined(found) if len(found) == len(parts) else None
 
 
 def _degeneracy(graph: nx.Graph) -> int:
@@ -232,19 +271,17 @@ def _supergraphs(pattern: nx.Graph) -> list[tuple[int, nx.Graph]]:
 
 
 def _check(pattern: nx.Graph) -> None:
-    size = pattern.number_of_nodes()
-    if not 1 <= size <= MOST_VERTICES:
-        raise LoweringError(f"a pattern has 1 to {MOST_VERTICES} vertices, got {size}")
+    size, most = pattern.number_of_nodes(), MOST_VERTICES
+    if size and not nx.is_connected(pattern):
+        most -= 1  # its parts may fall together in more ways
+    if not 1 <= size <= most:
+        parts = " in several parts" if most < MOST_VERTICES else ""
+        raise LoweringError(f"a pattern{parts} has 1 to {most} vertices, got {size}")
     if pattern.is_directed() or nx.number_of_selfloops(pattern):
         raise LoweringError("a pattern is a simple undirected graph, without loops")
-    if not nx.is_connected(pattern):
-        raise LoweringError(
-            "the pattern is not connected: its count needs products of sentences, which r-G_L3 "
-            "does not have; count its parts apart"
-        )
 
 
-def _beyond(pattern: nx.Graph, image: nx.Graph, induced: bool) -> str:
+def _beyond(pattern: nx.Graph, image: nx.Graph, induced: bool, marks: int, width: int) -> str:
     size, edges = image.number_of_nodes(), image.number_of_edges()
     shown = f"K{size}" if edges == size * (size - 1) // 2 else f"{size} vertices, {edges} edges"
     whose = (
@@ -253,16 +290,21 @@ def _beyond(pattern: nx.Graph, image: nx.Graph, induced: bool) -> str:
         else "among the pattern's homomorphic images"
     )
     count = f"{pattern.number_of_nodes()} vertices and {pattern.number_of_edges()} edges"
-    if _degeneracy(image) > 3:
+    with_marks = ("", " with one mark", " with two marks")[marks]
+    no_sentence = f"no sentence{with_marks} over L{2 * width - 1}"
+    seen = width + marks
+    test = f"{seen}-FWL" if seen > 1 else "1-WL"
+    if _degeneracy(image) > seen or not marks:
         return (
-            f"no sentence with one mark over L3 counts this pattern of {count}: {whose} is one of "
-            f"treewidth 4 or more ({shown}), and 3-FWL, which bounds them, sees treewidth 3 only"
+            f"{no_sentence} counts this pattern of {count}: {whose} is one of treewidth "
+            f"{seen + 1} or more ({shown}), and {test}, which bounds them, sees treewidth "
+            f"{seen} only"
         )
     listed = ", ".join(f"{a}–{b}" for a, b in sorted(image.edges))
+    apex = "an apex, a vertex" if marks == 1 else f"{marks} apexes, vertices"
     return (
-        f"no sentence with one mark over L3 is known to count this pattern of {count}: {whose} is "
-        f"one without an apex, a vertex whose removal leaves treewidth 2 ({shown}: {listed}); "
-        "whether others do is open"
+        f"{no_sentence} is known to count this pattern of {count}: {whose} is one without {apex} "
+        f"whose removal leaves treewidth {width} ({shown}: {listed}); whether others do is open"
     )
 
 
@@ -282,7 +324,7 @@ _INDUCED: dict[str, nx.Graph] = {
     "chordal cycle": _CHORDAL,
 }
 
-FORMULAS: dict[str, Callable[[], Term]] = {
+FORMULAS: dict[str, partial[Term]] = {
     **{f"C{k}": partial(subgraph_count, nx.cycle_graph(k)) for k in range(3, 8)},
     **{f"P{k}": partial(subgraph_count, nx.path_graph(k)) for k in range(2, 8)},
     **{f"star {k}": partial(subgraph_count, nx.star_graph(k)) for k in range(2, 7)},
@@ -293,7 +335,7 @@ FORMULAS: dict[str, Callable[[], Term]] = {
 }
 """Formulas by name: Ck a cycle and Pk a path of k vertices, `star k` one of k leaves."""
 
-MARKED_FORMULAS: dict[str, Callable[[], Term]] = {
+MARKED_FORMULAS: dict[str, partial[Term]] = {
     "K4": partial(subgraph_count, nx.complete_graph(4)),
     **{f"C{k}": partial(subgraph_count, nx.cycle_graph(k)) for k in (8, 9)},
     **{f"P{k}": partial(subgraph_count, nx.path_graph(k)) for k in (8, 9, 10)},
@@ -310,11 +352,12 @@ _NICKNAMES = {
 }
 
 
-@lru_cache(maxsize=64)
-def formula(name: str) -> Term:
+def formula(name: str, grammar: GrammarLike | None = None) -> Term:
     """A formula by name: the count of a named graph, `induced` or not, or a power of a Laplacian.
 
     The names are those of FORMULAS and MARKED_FORMULAS, and those of graphs: `K4`, `K2,3`, `bull`.
+    A count is written with at most one mark, or as the grammar has it: with its marks, and without
+    products of matrices where it has no matrices but A.
 
     >>> from g2n2 import evaluate, formula
     >>> float(evaluate(formula("C4"), "D~{")[0, 0])  # cycles of length 4 in K5
@@ -323,19 +366,27 @@ def formula(name: str) -> Term:
     Raises:
         LoweringError: There is none of that name, or it is out of reach (K5, C10, P11).
     """
+    if grammar is None:
+        return _formula(name, 1, 2)
+    chosen = as_grammar(grammar)
+    return _formula(name, chosen.scope, 1 + any(x.plain == M for x in chosen.variables))
+
+
+@lru_cache(maxsize=64)
+def _formula(name: str, marks: int, width: int) -> Term:
     read = _INDUCED_NAME.fullmatch(name.strip())
     assert read is not None, "any text fits"
     induced, spelled = read.groups()
     known = _NICKNAMES.get(spelled.lower(), spelled)
     if make := (FORMULAS | MARKED_FORMULAS).get(f"induced {known}" if induced else known):
-        return make()
+        return make(marks=marks, width=width) if make.func is subgraph_count else make()
     if not induced and (m := re.fullmatch(r"(normalised )?Laplacian ?\^ ?(\d{1,2})", known)):
         return laplacian_power(int(m[2]), normalised=bool(m[1]))
     plain = known.replace("_", "")
     star = re.fullmatch(r"star (\d{1,3})", plain)
     graph = graph_of_name(f"K1,{star[1]}" if star else plain)
     if graph is not None:
-        return subgraph_count(nx.from_numpy_array(graph), induced=bool(induced))
+        return subgraph_count(nx.from_numpy_array(graph), bool(induced), marks, width)
     raise LoweringError(
         f"no formula is called {name!r}; known: {', '.join(FORMULAS | MARKED_FORMULAS)}, "
         f"Laplacian^k, normalised Laplacian^k, {', '.join(_NICKNAMES)}; and counts of graphs that "
