@@ -93,6 +93,15 @@ def test_power_prints_a_table_json_and_markdown(tmp_path):
     assert (mine[0]["pairs"], mine[0]["separated"]) == (1, 1)
 
 
+def test_separate_tries_no_more_layers_than_asked_for():
+    pair = ("decalin", "bicyclopentyl", "--grammar", "r-G_L3")
+    printed = run("separate", *pair, "--layers", "1")[1]
+    assert printed.startswith("same up to 1 layer (r-G_L3")
+    assert "all words of so many layers were compared" in printed
+    assert "more layers may do so too" in printed
+    assert run("separate", *pair, "--layers", "4")[1].startswith("different")
+
+
 def test_layers_without_a_suite_are_said_to_count_nothing():
     note = "--layers counts layers on a suite"
     assert note in run("power", "r-G_L1", "--layers", "2")[1]

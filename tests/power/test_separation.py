@@ -24,7 +24,13 @@ from g2n2.language.parsing import parse
 from g2n2.language.terms import Term, operation_count, substitute
 from g2n2.power.closure import Place
 from g2n2.power.random_probes import graph_classes
-from g2n2.power.separation import Separation, check_closure_memory, separate, with_shared_subterms
+from g2n2.power.separation import (
+    Engine,
+    Separation,
+    check_closure_memory,
+    separate,
+    with_shared_subterms,
+)
 from g2n2.power.shortest import shortest_sentence
 from g2n2.reduction.compare import with_functions
 
@@ -127,6 +133,9 @@ def test_the_shortest_sentence_may_be_deeper_than_need_be() -> None:
     blind = separate(grammar, C6, TRIANGLES, max_size=2)
     assert (str(blind.sentence), blind.shortest) == ("Tr(A³⊙1·1ᵀ)", False)
     assert blind.sentence_depth == blind.depth == 1
+    shallow = separate(grammar, C6, TRIANGLES, layers=1)
+    assert (str(shallow.sentence), shallow.sentence_depth) == ("Tr(A³⊙1·1ᵀ)", 1)
+    assert not shallow.shortest
 
 
 def test_of_equally_short_sentences_the_shallowest_is_taken() -> None:
@@ -388,6 +397,28 @@ def test_mixing_does_not_call_the_same_what_it_has_not_proved() -> None:
     assert not found.different
     deeper = separate(find_grammar("r-G_L3"), C6, TRIANGLES, "random_probes", layers=3)
     assert deeper.verdict == "different"
+
+
+@pytest.mark.parametrize("engine", ["closure", "random_probes"])
+def test_layers_bound_every_engine(engine: Engine) -> None:
+    grammar = find_grammar("r-G_L3")
+    for layers in (0, 1, 2):
+        found = separate(grammar, C6, TRIANGLES, engine, layers=layers)
+        shown = "1 layer" if layers == 1 else f"{layers} layers"
+        assert (found.verdict, found.depth) == (f"same up to {shown}", None)
+    found = separate(grammar, C6, TRIANGLES, engine, layers=3)
+    assert (found.verdict, found.depth, found.sentence_depth) == ("different", 3, 3)
+    merged = separate("r-G_L1", C6, TRIANGLES, "closure", layers=9)
+    assert merged.verdict == "same"  # the closure is complete before
+
+
+def test_the_read_out_of_a_network_with_a_mark_sums_over_it() -> None:
+    found = separate("r-G_L3Σ", "rook 4×4", "Shrikhande graph", readout="network")
+    assert found.different
+    assert found.readout == "Σv. 1ᵀV_c′ | Σv. Tr(M′) | Σv. 1ᵀM′1"
+    assert separate("r-G_L1Σ", C6, TRIANGLES, readout="network").readout == "Σv. 1ᵀV_c′"
+    with pytest.raises(GrammarError, match="r-G_L1ΣΣ has 2 marks, whose sums"):
+        separate("r-G_L1ΣΣ", C6, TRIANGLES, readout="network")
 
 
 def test_a_graph_too_large_for_the_closure_is_refused_at_once() -> None:

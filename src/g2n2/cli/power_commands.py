@@ -49,8 +49,9 @@ def separate(
         ),
     ] = "auto",
     layers: Annotated[
-        int, typer.Option(min=1, max=40, help="Maximum number of layers to try.")
-    ] = 8,
+        int | None,
+        typer.Option(min=1, max=40, help="Maximum number of layers. [all; 8 for random_probes]"),
+    ] = None,
     with_f: WithF = False,
     directed: Directed = False,
     json: AsJson = False,
@@ -323,7 +324,10 @@ def _say_separation(
     show.say(f"{found.verdict} ({name}, read-out {found.readout})")
     if found.sentence is None:
         if found.primes:
-            show.say(f"  {_COMPARED[found.engine]}, modulo {' and '.join(map(str, found.primes))}")
+            which = _COMPARED[found.engine]
+            if found.engine == "closure" and found.verdict != "same":
+                which = which.replace("all words", "all words of so many layers")
+            show.say(f"  {which}, modulo {' and '.join(map(str, found.primes))}")
         if found.note:
             show.say(f"  {found.note}")
         return

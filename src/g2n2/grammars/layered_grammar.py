@@ -22,6 +22,10 @@ from .rules import ARROWS, Rule, mentions, parse_rules, rule_depth
 NETWORK = "network"
 _CHOICE = " | "
 _NETWORK_READOUT = {V: "1ᵀV", M: "Tr(M) | 1ᵀM1"}
+_MARKED_READOUT = {
+    V.within(1): "Σ{mark}. 1ᵀV′",
+    M.within(1): "Σ{mark}. Tr(M′) | Σ{mark}. 1ᵀM′1",
+}
 _LEVEL_SORTS: dict[Level, Sort] = {"node": V, "pair": M}
 
 
@@ -117,12 +121,7 @@ def _sentences(grammar: Grammar, readout: str | None, level: Level) -> tuple[tup
         return grammar.sentence_rules, grammar.readout_text
     text = readout
     if readout == NETWORK:
-        sorts = [sort for sort in _NETWORK_READOUT if grammar.of_sort(sort)]
-        if not sorts:
-            raise GrammarError(
-                "the grammar has neither V nor M, so a network has nothing to read out"
-            )
-        text = f"S → {_CHOICE.join(_NETWORK_READOUT[sort] for sort in sorts)}"
+        text = f"S → {_network_readout(grammar)}"
     lines = [line for line in re.split(r"[\n;]", text) if line.strip()]
     rules = tuple(
         rule
@@ -141,6 +140,24 @@ def _sentences(grammar: Grammar, readout: str | None, level: Level) -> tuple[tup
                 "not have"
             )
     return rules, _CHOICE.join(rule.body_text() for rule in rules)
+
+
+def _network_readout(grammar: Grammar) -> str:
+    """Sums over a memory; with a mark, of what is inside it, over the mark."""
+    name = grammar.name or "the grammar"
+    if grammar.scope > 1:
+        raise GrammarError(
+            f"{name} has {grammar.scope} marks, whose sums its network takes by the grammar's own "
+            "rules: leave the read-out out"
+        )
+    parts = {sort: text for sort, text in _NETWORK_READOUT.items() if grammar.of_sort(sort)}
+    if parts:
+        return _CHOICE.join(parts.values())
+    inside = {sort: text for sort, text in _MARKED_READOUT.items() if grammar.of_sort(sort)}
+    if not inside:
+        raise GrammarError(f"{name} has neither V nor M, so a network has nothing to read out")
+    (mark,) = grammar.marks
+    return _CHOICE.join(text.format(mark=mark) for text in inside.values())
 
 
 def _used_rules(grammar: Grammar, sentences: Iterable[Rule]) -> tuple[Rule, ...]:

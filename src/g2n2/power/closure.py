@@ -72,6 +72,7 @@ class Closure:
     memory: WordMemory
     graphs: list[tuple[int, int]]  # the stack of each graph, and its index there
     difference: SentenceDifference | None = None
+    complete: bool = True  # False where more layers might add words
 
 
 def close(
@@ -80,10 +81,12 @@ def close(
     places: Sequence[Place] = (),
     prime: int = PRIMES[0],
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    layers: int | None = None,
 ) -> Closure:
     """Close the span of a grammar's words on some graphs, modulo a prime.
 
-    With two `places`, the closure stops at the first layer where a sentence differs there.
+    With two `places`, the closure stops at the first layer where a sentence differs there; with
+    `layers` after so many layers.
     """
     stacks, where = stacked(graphs, grammar, prime)
     memory = WordMemory(grammar, stacks)
@@ -98,7 +101,9 @@ def close(
     while True:
         difference = find_difference(memory, targets, layer, draws) if targets else None
         if difference is not None:
-            return Closure(memory, where, difference)
+            return Closure(memory, where, difference, complete=False)
+        if layer == layers:
+            return Closure(memory, where, complete=False)
         before = memory.counts()
         layer += 1
         for rule in grammar.rules:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..described import counted
 from ..errors import DataError, GrammarError
 from ..grammars.coercion import GrammarLike, as_grammar
 from ..grammars.grammar import LEVELS, Level
@@ -111,7 +112,7 @@ def separate(
     readout: str | None = None,
     at: tuple[int, int] | tuple[Pair, Pair] | None = None,
     directed: bool = False,
-    layers: int = LAYERS,
+    layers: int | None = None,
     width: int = WIDTH,
     max_size: int = MAX_SIZE,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
@@ -139,7 +140,8 @@ def separate(
             variables, or rules such as `S → VᵀV | Tr(M)`.
         at: A node of each graph, or a pair of nodes of each.
         directed: Allow matrices that are not symmetric.
-        layers: How deep the random probes go.
+        layers: The most layers of a sentence; None for as many as there are, and 8 for the random
+            probes.
         width: Random probes per rule and layer.
         max_size: The most operations of a sentence in the search for the shortest.
         memory_limit: Bytes an engine may take; checked before anything is allocated.
@@ -169,8 +171,10 @@ def separate(
         most = MARKED_CLOSURE_ENTRIES if layered.scope else CLOSURE_ENTRIES
         chosen = "closure" if _word_entries(layered, graphs) <= most else "random_probes"
     comparison = _Comparison(layered, graphs, places, level, chosen, layers, memory_limit)
-    difference = comparison.difference(width)
-    return comparison.same() if difference is None else comparison.different(difference, max_size)
+    difference, complete = comparison.difference(width)
+    if difference is None:
+        return comparison.same(complete)
+    return comparison.different(difference, max_size)
 
 
 def _by_test(test: WLTest, graphs: tuple[GraphLike, GraphLike], level: Level) -> Separation:
@@ -217,22 +221,32 @@ class _Comparison:
     places: tuple[Place, Place]
     level: Level
     engine: str
-    layers: int
+    layers: int | None
     memory_limit: int
 
-    def difference(self, width: int) -> SentenceDifference | None:
-        """A sentence over combinations of words that differs modulo one of two primes."""
+    @property
+    def most_layers(self) -> int:
+        return LAYERS if self.layers is None else self.layers
+
+    def difference(self, width: int) -> tuple[SentenceDifference | None, bool]:
+        """A sentence over combinations of words that differs modulo one of two primes.
+
+        And whether all words were compared.
+        """
         grammar, graphs, places, limit = self.grammar, self.graphs, self.places, self.memory_limit
         if self.engine == "closure":
             check_closure_memory(grammar, graphs, limit)
         for prime in PRIMES[:2]:
             if self.engine == "closure":
-                difference = close(grammar, graphs, places, prime, limit).difference
+                closure = close(grammar, graphs, places, prime, limit, self.layers)
+                difference, complete = closure.difference, closure.complete
             else:
-                difference = probe_pair(grammar, graphs, places, self.layers, width, prime, limit)
+                deep = self.most_layers
+                difference = probe_pair(grammar, graphs, places, deep, width, prime, limit)
+                complete = False
             if difference is not None:
-                return difference
-        return None
+                break
+        return difference, complete
 
     def different(self, difference: SentenceDifference, max_size: int) -> Separation:
         """The verdict with a sentence: the shortest, or where none is found one that differs."""
@@ -240,7 +254,8 @@ class _Comparison:
         shortest = shortest_sentence(
             self.grammar, self.graphs, self.places, max_size, prime=memory.prime
         )
-        if shortest.term is not None:
+        too_deep = self.layers is not None and (shortest.depth or 0) > self.layers
+        if shortest.term is not None and not too_deep:
             term, depth, word = regrouped(shortest.term), shortest.depth, None
         else:
             word = descend(difference)
@@ -272,11 +287,11 @@ class _Comparison:
             note=_size_note(self.graphs),
         )
 
-    def same(self) -> Separation:
+    def same(self, complete: bool) -> Separation:
         """The verdict where no difference was found."""
         if self.level == "graph" and are_isomorphic(*self.graphs):
             verdict, note = "same", ISOMORPHIC
-        elif self.engine == "closure":
+        elif complete:
             sizes = _size_note(self.graphs)
             verdict, note = "same", f"{sizes}, which no sentence here sees" if sizes else ""
         else:
@@ -286,7 +301,7 @@ class _Comparison:
 
     def _same_by_bound(self) -> tuple[str, str]:
         """A WL test that bounds the grammar decides, where it merges the places."""
-        verdict = f"same up to {self.layers} layers"
+        verdict = f"same up to {counted(self.most_layers, 'layer')}"
         rules = (*self.grammar.rules, *self.grammar.sentences)
         bound = bound_of(rules, self.grammar.operations)
         if bound is None or (bound.marks and self.level != "graph"):
@@ -304,7 +319,8 @@ class _Comparison:
             first, second = (of_pairs[graph][pair] for graph, pair in enumerate(nodes))
             separated = bool(first != second)
         if separated:
-            more = "more layers, or engine 'closure', may do so too"
+            other = "" if self.engine == "closure" else ", or engine 'closure',"
+            more = f"more layers{other} may do so too"
             return verdict, f"{bound.name} tells them apart; {more}"
         return "same", f"{bound.name} merges them too, which bounds the grammar"
 

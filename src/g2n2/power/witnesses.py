@@ -25,7 +25,7 @@ from ..language.operations import Operation, registered_operations
 from ..language.sorts import Sort
 from .colours import alike
 from .grammar_test import GrammarColours, Inputs, Mixing, grammar_test
-from .random_probes import LAYERS, probe_graphs
+from .random_probes import probe_graphs
 from .separation import Separation, separate
 from .suites import atlas
 from .wl_tests import WLTest
@@ -158,7 +158,7 @@ def _first(
             without = separate(weaker, g, h, directed=directed, max_size=0)
             if without.verdict != "same":
                 continue
-        layers = MARKED_LAYERS if stronger.marked else LAYERS
+        layers = MARKED_LAYERS if stronger.marked else None
         separation = separate(stronger, g, h, directed=directed, layers=layers)
         if separation.different:
             return Witness(g, h, separation)
