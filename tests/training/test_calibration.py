@@ -166,13 +166,49 @@ def test_a_prediction_is_noted_where_it_exceeds_all_of_the_training_graphs():
     beyond = predicted(graphs, graphs.targets + 3 * most)
     note = calibration.notes(beyond)[int(graphs.targets.argmax())]
     low = graphs.targets.min()
-    assert note == f"t0 {4 * most:g} bonds predicted, in training {low:g} to {2 * most:g}"
+    outside = f"t0 {4 * most:g} bonds predicted, in training {low:g} to {2 * most:g}"
+    assert note == f"{outside}; so far outside, there is no interval"
     for excess, noted in ((0.005, False), (0.02, True)):  # a hundredth of the range is no news
         values = np.full((4, 1), 2 * most + excess * (2 * most - low))
         notes = calibration.notes(predicted(graphs, values))
         assert [bool(note) for note in notes] == [noted] * 4
     unbounded = predicted(graphs, np.full((4, 1), np.nan))
     assert all("predicted" in note for note in calibration.notes(unbounded))
+
+
+@pytest.mark.parametrize(
+    ("share", "has_interval"), [(-0.11, False), (-0.09, True), (1.09, True), (1.11, False)]
+)
+def test_no_interval_is_claimed_for_values_far_outside_those_of_training(share, has_interval):
+    graphs = small_set(graphs=20, columns=2)
+    parts = Parts(graphs, {"train": np.arange(20)}, Task.of(graphs), Scaling((0.0,), (1.0,)), ())
+    exact = predicted(graphs, graphs.targets)
+    calibration = Calibration.fit(parts, exact, exact, distances=False)
+    low, high = graphs.targets[:, 0].min(), graphs.targets[:, 0].max()
+    values = graphs.targets.copy()
+    values[3, 0] = low + share * (high - low)
+    outcome = replace(predicted(graphs, values), calibration=calibration)
+    lower, upper = outcome.intervals
+    assert np.isfinite(upper - lower).sum() == 40 - (not has_interval)
+    assert np.isfinite(lower[3]).tolist() == [has_interval, True]
+    assert ("there is no interval of t0" in outcome.notes[3]) == (not has_interval)
+    cells = outcome.rows()[3]
+    assert (cells["t0 low [bonds]"] == "") == (not has_interval)
+    assert not any("interval" in note for note in replace(outcome, interval=0).notes)
+
+
+def test_no_interval_is_claimed_for_graphs_far_larger_or_smaller_than_those_of_training():
+    graphs = small_set(graphs=40)
+    sizes = graphs.sizes.tolist()
+    middle = [i for i, size in enumerate(sizes) if size == 6]
+    parts = Parts(graphs, {"train": np.array(middle)}, TASK, Scaling((0.0,), (1.0,)), ())
+    exact = predicted(graphs, graphs.targets)
+    calibration = Calibration.fit(parts, exact, exact, distances=False)
+    calibration = replace(calibration, predictions=((0.0, 100.0),))
+    outcome = replace(exact, calibration=calibration)
+    assert np.isfinite(outcome.intervals[0][:, 0]).tolist() == [size == 6 for size in sizes]
+    for size, note in zip(sizes, outcome.notes, strict=True):
+        assert note.endswith("so far outside, there is no interval") == (size != 6)
 
 
 def test_names_of_bounds_never_take_the_place_of_another_column():

@@ -184,8 +184,8 @@ def plan_inputs(
         )
     if M not in heads and directed:
         raise LoweringError(
-            f"{name} has no matrix memory to hold Aᵀ; {with_transpose(grammar, len(marks))}, and leave "
-            "directed out"
+            f"{name} has no matrix memory to hold Aᵀ; {with_transpose(grammar, len(marks))}, and "
+            "leave directed out"
         )
     if not {M, V} & heads and not grammar.sentence_rules:
         raise LoweringError(f"{name} has neither matrices, columns nor sentences to compute with")

@@ -14,12 +14,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..data.readers.tables import shortened
 from ..errors import DataError
 from ..validation import Int, check, read_as
 from .setup import Parts
 from .task import Scores, Task, Values, softmax
-from .trained_on import Range, TrainingRange, joined, spread
+from .trained_on import FAR, Range, TrainingRange, joined, spread
 
 if TYPE_CHECKING:
     from .evaluate import Outcome
@@ -147,7 +149,22 @@ class Calibration:
                     f"{column.name} {values[row]:.4g}{unit} predicted, in training "
                     f"{spread((low, high))}"
                 )
-        return [joined(of_row) for of_row in phrases]
+        notes = [joined(of_row) for of_row in phrases]
+        if self.errors and outcome.interval:
+            far = self.far(outcome)
+            for row in np.flatnonzero(far.any(axis=1) & ~outcome.unseen):
+                names = (self.columns[index] for index in np.flatnonzero(far[row]))
+                of = "" if far[row].all() else f" of {shortened(names)}"
+                notes[row] += f"; so far outside, there is no interval{of}"
+        return notes
+
+    def far(self, outcome: Outcome) -> NDArray[np.bool_]:
+        """`[rows, T]` where no interval holds: far from the training graphs, or their values."""
+        low, high = np.array(self.predictions).reshape(-1, 2).T
+        slack, values = FAR * (high - low), outcome.predicted
+        far_graphs = self.training.far(outcome.graphs)[outcome.owners, None]
+        far: NDArray[np.bool_] = ~((values >= low - slack) & (values <= high + slack)) | far_graphs
+        return far
 
     def reliability(self, outcome: Outcome) -> Reliability:
         """How intervals or probabilities do on known targets, by target.

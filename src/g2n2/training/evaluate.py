@@ -174,7 +174,10 @@ class Outcome(Described):
 
     @property
     def intervals(self) -> tuple[Values, Values] | None:
-        """Lower and upper ends, each `[records, T]`; infinite with too few validation graphs.
+        """Lower and upper ends, each `[records, T]`.
+
+        They are infinite with too few validation graphs, and for a graph far larger or smaller
+        than any training graph or a value far from theirs.
 
         None for classes, for a run without calibration, and for `interval=0`.
         """
@@ -196,6 +199,7 @@ class Outcome(Described):
         if not self.calibration.errors or not self.interval:
             return None
         half = self.calibration.half_widths(self.interval)
+        half = np.where(self.calibration.far(self), np.inf, half)
         return self.predicted - half, self.predicted + half
 
     @cached_property

@@ -34,6 +34,8 @@ ENTRIES = 2**22
 """Of the distance matrices made at a time."""
 ROUNDING = 1e-5
 """Relative: distances of one graph may differ by that between two machines."""
+FAR = 0.1
+"""Relative: a graph whose size, or a prediction that, leaves its training range by more is far."""
 SEVERAL = ("node_features", "edge_features", "totals")
 """Fields with a range for each column; the others have one."""
 
@@ -287,6 +289,18 @@ class TrainingRange:
                     f"{source} is damaged: training.{name} should be a list of ranges, each a "
                     "smallest and a largest value"
                 )
+
+    def far(self, graphs: GraphSet) -> NDArray[np.bool_]:
+        """For each graph whether it is far larger or smaller than any training graph.
+
+        By its nodes, and where hydrogens are nodes by its heavy atoms.
+        """
+        is_far = np.zeros(len(graphs), dtype=bool)
+        for name, values, _ in _measured(graphs, distances=False):
+            if name in ("nodes", "totals") and (between := getattr(self, name)):
+                low, high = between[0]
+                is_far |= (values[:, 0] < low * (1 - FAR)) | (values[:, 0] > high * (1 + FAR))
+        return is_far
 
     def unseen_elements(self, graphs: GraphSet) -> list[list[str]]:
         """For each graph the elements that no training graph has."""
