@@ -32,8 +32,6 @@ TALL, WIDE = 128, 64
 """Rows and units of a block that is multiplied."""
 PROGRAMS = 2
 """Of the backward kernel, for each of the device's processors."""
-PIECES = 16
-"""Of the rows that a weight's gradient in single precision is summed over."""
 
 
 def mix_rows(
@@ -82,7 +80,7 @@ class _MixRows(torch.autograd.Function):
         dpre, *sums = _back(dout, total, w2, hidden, fused)
         drows = _grad_rows(dpre, w1)
         with on_side_stream(ctx.on_side_stream, dout, dpre, rows, hidden, *sums):
-            dw1 = _grad_weight(dpre, rows)
+            dw1 = torch.mm(dpre.T, rows)
             summed, weight = column_sums(sums[0], w1.dtype), width * units * fused
             dw2 = summed[:weight].view(width, units) if fused else torch.mm(dout.T, hidden)
             db2 = column_sums(sums[1], w1.dtype) if ctx.biases[1] else None
@@ -96,14 +94,6 @@ def _grad_rows(grad_out: Tensor, weight: Tensor) -> Tensor:
     if grad_out.dtype != torch.float32:
         return torch.mm(grad_out, weight)
     return torch.addmm(weight.new_zeros(weight.shape[1]), grad_out, weight)
-
-
-def _grad_weight(grad_out: Tensor, rows: Tensor) -> Tensor:
-    """`grad_outᵀ rows`; in single precision as a sum over PIECES, which cuBLAS does not split."""
-    if grad_out.dtype != torch.float32 or len(rows) % PIECES:
-        return torch.mm(grad_out.T, rows)
-    left, right = (x.view(PIECES, -1, x.shape[1]) for x in (grad_out, rows))
-    return torch.bmm(left.mT, right).sum(0)
 
 
 def _out(
