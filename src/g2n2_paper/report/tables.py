@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from itertools import compress
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
@@ -184,12 +185,17 @@ def cited(name: str) -> CitedTable:
     return CitedTable(", ".join(filter(None, parts)), tuple(table["columns"]), rows)
 
 
+def _is_number(entry: TableEntry) -> bool:
+    return entry.value is not None
+
+
 def table(
     head: str,
     rows: Mapping[str, Key | Source] | Sequence[tuple[str, Key | Source]],
     columns: Mapping[str, Key | Source],
     best: str = "",
     foot: Mapping[str, Source] | None = None,
+    run_only: bool = False,
 ) -> str:
     """A table in Markdown, with the remarks on its published numbers below it.
 
@@ -200,6 +206,7 @@ def table(
         best: What is bold: `lowest` or `highest`, `in row`, `in column` or `in pairs` (of columns).
             Entries without a number, and published ones marked plain, do not compete.
         foot: Label to a function of the columns that are metrics: last rows.
+        run_only: Leave out rows and columns without any number.
     """
     letters: dict[str, str] = {}
 
@@ -214,6 +221,12 @@ def table(
 
     pairs = list(rows.items() if isinstance(rows, Mapping) else rows)
     lines = [[entry_of(_apply(row, c)) for c in columns.values()] for _, row in pairs]
+    if run_only:
+        kept = [any(map(_is_number, column)) for column in zip(*lines, strict=True)]
+        columns = dict(compress(columns.items(), kept))
+        rows_kept = [any(map(_is_number, line)) for line in lines]
+        pairs = list(compress(pairs, rows_kept))
+        lines = [list(compress(line, kept)) for line in compress(lines, rows_kept)]
     texts = [[item.text for item in line] for line in lines]
     pick, where = BEST.get(best.partition(" ")[0]), best.rpartition(" ")[2]
     if pick and where == "column":

@@ -254,6 +254,11 @@ def test_a_table_is_declared_by_rows_and_columns(results):
     by_column = cells(table("h", rows, columns, "highest in column"))
     assert by_column[1:] == [["a", "**3**", "**2**"], ["b", "1", "**2**"]]
     assert cells(table("h", columns, rows, "lowest in row"))[1] == ["x", "3", "**1**"]
+    of_x = {
+        "no": lambda _: TableEntry("–"),
+        "x": lambda row: columns["x"](row) if row == "b" else "–",
+    }
+    assert cells(table("h", rows, of_x, run_only=True)) == [["h", "x"], ["b", "1"]]
     cell, sources = "single/{}/distance/G2N2/modern", Sources(results)
     by_target = table(
         "target",
