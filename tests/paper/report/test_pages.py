@@ -90,7 +90,7 @@ def test_aims_that_are_missed_are_said_so(results):
     assert found["q4"]["chebyshev"]["above_95"] is True
     text = (ROOT / "docs" / "results.md").read_text("utf-8")
     aims = text[text.index("## Aims") :]
-    assert aims.count("**missed**") == 5
+    assert aims.count("**missed**") == 6
     assert aims.count("**not reproduced**") == 1
 
 
@@ -190,6 +190,9 @@ def test_the_winner_among_networks_with_and_without_marks_is_the_records(copy, m
 
 def test_runs_of_a_later_session_have_their_places(copy):
     """Aims and tables of the defaults on QM9 and of Errica's splits appear with their records."""
+    for pattern in ("q2/*-defaults-*.json", "q3/errica-*.json"):
+        for path in (copy / "results").glob(pattern):
+            path.unlink()
     before = Pages(copy / "results", copy).texts()[copy / "docs" / "results.md"]
     line = next(line for line in before.splitlines() if "Errica's splits at least" in line)
     assert line.endswith("|  | open: not run yet |")
