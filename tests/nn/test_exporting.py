@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from torch._dynamo.exc import UserError, UserErrorType
 
 from cases import UNMARKED
 from g2n2.compiler.grammar_to_plan import unsupported
@@ -175,15 +176,36 @@ def test_a_network_with_marks_as_program_and_onnx(tmp_path: Path) -> None:
     assert_onnx_agrees(model, tmp_path / "model.onnx")
 
 
-@pytest.mark.slow
-def test_a_program_of_marked_matrices_has_one_size() -> None:
+def test_a_program_of_marked_matrices_takes_any_sizes() -> None:
     torch.manual_seed(2)
     model = GrammarGNN("r-G_L3Σ", width=3, layers=1, decision=(4,)).eval()
-    with pytest.raises(LoweringError, match="say dynamic=False and give sizes"):
-        export_program(model)
+    program = export_program(model).module()
+    for batch in batches(model):
+        torch.testing.assert_close(program(*model.checked(batch)), model(batch))
     batch = GraphBatch.of(["C~", "Bw"])
     program = export_program(model, batch, dynamic=False).module()
     torch.testing.assert_close(program(*model.checked(batch)), model(batch))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grammar", ["r-G_L3Σ", "r-G_L3ΣΣ", "L3Σ (full)"])
+def test_marked_matrices_as_program_and_onnx(grammar: str, tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    width, layers = (3, 2) if grammar == "r-G_L3Σ" else (2, 1)
+    model = GrammarGNN(grammar, 2, 1, width=width, layers=layers, decision=(4,)).eval()
+    assert_program_agrees(model)
+    assert_onnx_agrees(model, tmp_path / "model.onnx")
+
+
+def test_what_torch_cannot_trace_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise UserError(UserErrorType.CONSTRAINT_VIOLATION, "nodes")
+
+    monkeypatch.setattr(torch.export, "export", refused)
+    with pytest.raises(LoweringError, match="say dynamic=False and give sizes"):
+        export_program(GrammarGNN("r-G_L3Σ", width=2, layers=1))
+    with pytest.raises(UserError, match="nodes"):
+        export_program(GrammarGNN("r-G_L3", width=2, layers=1))
 
 
 def test_half_precision_is_refused_for_onnx(tmp_path: Path) -> None:

@@ -334,13 +334,12 @@ def test_what_is_too_large_is_refused_before_it_is_made() -> None:
     model(batch_of(nx.path_graph(8)))
 
 
-def test_a_program_has_one_size() -> None:
+def test_a_program_takes_one_size_or_any() -> None:
     model = network(FULL).eval()
     batch = batch_of(nx.cycle_graph(5), nx.path_graph(3))
-    with pytest.raises(LoweringError, match="dynamic=False"):
-        export_program(model)
-    program = export_program(model, batch, dynamic=False).module()
-    torch.testing.assert_close(program(*model.checked(batch)), model(batch))
+    for dynamic in (False, True):
+        program = export_program(model, batch, dynamic=dynamic).module()
+        torch.testing.assert_close(program(*model.checked(batch)), model(batch))
 
 
 def test_formulas_are_refused() -> None:

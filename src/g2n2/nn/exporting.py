@@ -52,14 +52,8 @@ def export_program(
 
     Raises:
         DataError: A size below 1.
-        LoweringError: It is dynamic, and marked copies meet or multiply matrices.
+        LoweringError: torch cannot trace it for any size.
     """
-    one_size = LoweringError(
-        f"a program of the marked copies of {model.plan.grammar.name or 'this grammar'} is for one "
-        "number of graphs and nodes: say dynamic=False and give sizes"
-    )
-    if dynamic and model.plan.scoped:
-        raise one_size
     count, nodes = sizes.mask.shape if isinstance(sizes, GraphBatch) else sizes
     if min(count, nodes) < 1:
         raise DataError(f"a program takes at least 1 graph of 1 node, got {count} of {nodes}")
@@ -73,11 +67,21 @@ def export_program(
         torch.ones(count, nodes, dtype=torch.bool, device=weight.device),
     )
     shapes = _dynamic_shapes() if dynamic else None
+    copies = bool(model.plan.marks or model.plan.scoped)
     try:
-        return torch.export.export(OnTensors(model), example, dynamic_shapes=shapes)
-    except UserError as error:  # the sizes of products of many copies are not understood
-        if dynamic and model.plan.marks:
-            raise one_size from error
+        return torch.export.export(
+            OnTensors(model),
+            example,
+            dynamic_shapes=shapes,
+            # torch cannot show that sizes of products of many copies are equal: the program checks
+            prefer_deferred_runtime_asserts_over_guards=dynamic and copies,
+        )
+    except UserError as error:
+        if dynamic and copies:
+            raise LoweringError(
+                "torch cannot make a program of these marked copies for any number of graphs and "
+                "nodes: say dynamic=False and give sizes"
+            ) from error
         raise
 
 
