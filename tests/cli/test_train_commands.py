@@ -393,6 +393,21 @@ def test_a_derived_grammar_goes_straight_into_training(here):
     assert run("predict", "derived", "new.csv", "--out", "derived.csv")[0] == 0
 
 
+def test_one_class_is_nothing_to_learn(here):
+    write(here / "one.csv", ("smiles", "txt"), [(f"{'C' * n}O", "a") for n in range(1, 21)])
+    code, text = run("train", "one.csv", "--target", "txt", *QUICK, "--out", "one")
+    assert code == 2
+    assert "every known value of txt is one class (a)" in text
+
+
+@pytest.mark.parametrize("command", [("compile", "r-G_L3"), ("train", "molecules.csv")])
+@pytest.mark.parametrize("marks", ["all", "orbits", "3"])
+def test_marks_of_a_grammar_without_any_are_refused(here, command, marks):
+    code, text = run(*command, "--marks", marks)
+    assert code == 2
+    assert "r-G_L3 has none" in text
+
+
 def test_every_form_of_a_grammar_is_trained_and_used(here):
     """What names no grammar of the catalogue: the rules recorded in the run are what counts."""
     (here / "g.txt").write_text("V → AV | MV | 1\nM → (M⊙M) | A\nS → 1ᵀV\n")

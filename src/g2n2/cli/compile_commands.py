@@ -83,12 +83,14 @@ def compile_(
     given = dict(locals())  # before any other name is bound here
     from ..compiler.costs import NetworkCost
     from ..compiler.grammar_to_plan import plan_network, undefined_supports
-    from ..compiler.marks import marks_named
+    from ..compiler.marks import marks_named, refuse_without_marks
     from ..compiler.plan_to_text import plan_as_json, plan_text
     from ..language.terms import DISTANCES
     from ..verdict import network_verdict
 
     chosen = of_network(grammar, reduce)
+    if marks is not None:
+        refuse_without_marks(marks_named(marks), chosen.grammar)
 
     options = {name: given[name] for name in signature(plan_network).parameters if name in given}
     options |= {"functions": functions or "mlp", "marks": marks_named(marks or "all")}

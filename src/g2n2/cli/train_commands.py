@@ -138,7 +138,8 @@ def train(
     Settings on the command line win over those of --config, and those over the defaults.
     """
     given = dict(locals())
-    from ..training.config import RunConfig, merged, with_chosen_rules
+    from ..compiler.marks import marks_named, refuse_without_marks
+    from ..training.config import RunConfig, merged, run_grammar, with_chosen_rules
 
     settings = {field.name: given[field.name] for field in fields(RunConfig) if field.name in given}
     reading = ("track", "features", "smiles", "id_column", "task", "join", "descriptors", "on_bad")
@@ -158,6 +159,8 @@ def train(
     if reduce is not None and (run_config.baseline or run_config.rules):
         raise DataError("--reduce and --exhaustive say what a fragment of --grammar stands for")
     run_config, other = with_chosen_rules(run_config, exhaustive=reduce is False)
+    if marks is not None and not (run_config.baseline or run_config.start):
+        refuse_without_marks(marks_named(marks), run_grammar(run_config))
     from ..training.run_folder import new_run_folder
 
     _run(run_config, out or new_run_folder(run_config), resume=False, other=other)

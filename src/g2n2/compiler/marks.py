@@ -72,8 +72,14 @@ def check_marks(marks: object, grammar: Grammar) -> None:
             "marks is all, orbits, heavy or a number of vertices drawn in training, got "
             f"{marks!r}{more}"
         )
+    if marks != "all":
+        refuse_without_marks(marks, grammar)
+
+
+def refuse_without_marks(marks: object, grammar: Grammar) -> None:
+    """Refuse any choice of marks for a grammar without marks."""
     name = grammar.name or "this grammar"
-    if marks != "all" and not grammar.scope:
+    if not grammar.scope:
         raise LoweringError(
             f"marks={marks!r} says where marks are, and {name} has none; leave it out, "
             "or choose a grammar with marks, such as r-G_L3Σ"

@@ -40,6 +40,7 @@ from .setup import (
     make_store,
     prepare,
     reads_positions,
+    refuse_one_class,
     refuse_unknown_names,
     refuse_unread_directions,
     takes_edges,
@@ -256,6 +257,8 @@ def train_config(
             stack.enter_context(processes.ending_together(files.path))
             given = graphs
             graphs = processes.in_turn(lambda: _graphs(config, files, given, resume=resume))
+            if not resume:
+                refuse_one_class(graphs)
             if start:
                 parts = processes.in_turn(partial(_fresh_parts, config, graphs, start))
             else:

@@ -151,6 +151,20 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     return Parts(graphs, splits, task, scaling, tuple(notes), preprocessing)
 
 
+def refuse_one_class(graphs: GraphSet) -> None:
+    """Raise a DataError if the targets are classes and none of them has two."""
+    known = [column[np.isfinite(column)] for column in graphs.targets.T]
+    if not known or any(target.kind == "regression" for target in graphs.columns):
+        return
+    if all(len(set(values.tolist())) == 1 for values in known):
+        first, value = graphs.columns[0], int(known[0][0])
+        raise DataError(
+            f"every known value of {shortened(c.name for c in graphs.columns)} is one class "
+            f"({first.classes[value] if first.classes else value}), so there is nothing to learn: "
+            "give graphs of other classes too, or choose another --target"
+        )
+
+
 def _refuse_overflow(task: Task, graphs: GraphSet) -> None:
     """Refuse targets whose squares, needed for deviations and scores, overflow."""
     if task.kind != "regression":

@@ -520,3 +520,44 @@ def test_molecules_rdkit_would_crash_on_are_named_and_skipped():
 def test_a_list_without_molecules_is_refused() -> None:
     with pytest.raises(DataError, match="the list is empty; expected at least one"):
         read_smiles_list([], Options())
+
+
+def test_a_few_targets_that_are_no_numbers_are_missing_or_refused(tmp_path: Path) -> None:
+    """One in ten at most: more of them are another way to write numbers."""
+    path = tmp_path / "slips.csv"
+    for slip in ('"1,5"', "inf", "-1e999", "high"):
+        for slips, rows in ((1, 10), (2, 20), (2, 19)):
+            cells = [slip] * slips + ["0.5"] * (rows - slips)
+            lines = [f"{'C' * (n + 1)},{cell}" for n, cell in enumerate(cells)]
+            path.write_text("\n".join(["smiles,y", *lines]))
+            if slips * 10 > rows:
+                with pytest.raises(DataError, match="line 2"):
+                    read_graphs(path, target="y")
+                continue
+            graphs = read_graphs(path, target="y")
+            assert np.isnan(graphs.targets[:, 0]).tolist() == [n < slips for n in range(rows)]
+            (note,) = [note for note in graphs.notes if "as missing" in note]
+            assert f"{slips} of {rows} values" in note
+            assert "line 2" in note
+            with pytest.raises(DataError, match="line 2"):
+                read_graphs(path, target="y", on_bad="refuse")
+
+
+def test_elements_without_a_feature_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "metals.csv"
+    path.write_text("smiles,y\nCCO,1\nCl[Pt]Cl,2\n[U],3\n")
+    assert any("of their own: Pt, U;" in note for note in read_graphs(path).notes)
+    path.write_text("smiles,y\nCCO,1\nCCN,2\n")
+    assert not any("of their own" in note for note in read_graphs(path).notes)
+
+
+def test_the_molecules_before_the_end_of_a_cut_xyz_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "cut.xyz"
+    water = "3\nname=w y={}\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n"
+    whole = water.format(1) + water.format(2)
+    path.write_text(whole + water.format(3)[:-25])
+    graphs = read_graphs(path)
+    assert graphs.targets[:, 0].tolist() == [1, 2]
+    assert any("1 of 3 records is skipped" in note and "cut short" in note for note in graphs.notes)
+    with pytest.raises(DataError, match="cut short"):
+        read_graphs(path, on_bad="refuse")

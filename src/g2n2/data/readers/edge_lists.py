@@ -85,7 +85,7 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
         fields |= labels if naming else {**labels, "ids": order}
     if level != "graph":
         table, rows = (nodes, file_rows) if level == "node" and nodes else (edges, edge_rows)
-        labels = targets_of_columns(table, targets, options.task)
+        labels = targets_of_columns(table, targets, options)
         notes += labels.pop("notes")
         fields |= {**labels, "targets": labels["targets"][rows], "level": level}
     if weight:

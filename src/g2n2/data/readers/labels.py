@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ...graphs.text import DECIMAL_COMMA
 from ..graph_set import Ints, Target
-from . import Options, Task
+from . import SHOWN, Options, Task
 from .tables import (
     WITH_POINT,
     Table,
@@ -38,6 +38,8 @@ PART_NAMES = {
     **dict.fromkeys(("test", "testing"), "test"),
 }
 _MOST_CLASSES = 100
+MOST_SLIPS = 0.1
+"""Share of a target's values that may be no numbers, as slips; more of them are refused."""
 # One of these is the class 1 of two; any other two words are in alphabetical order.
 _POSITIVE = frozenset({"yes", "y", "true", "t", "positive", "pos", "active", "toxic", "+"})
 _MULTICLASS = "--task multiclass (task='multiclass')"
@@ -94,7 +96,7 @@ def read_labels(
             texts = [column for column in free if any(map(is_text, table.columns[column]))]
             listed = f" (of text: {shortened(texts)})" if texts else ""
             notes.append(f"No column of numbers is left to predict{listed}.")
-    fields = targets_of_columns(table, wanted, options.task)
+    fields = targets_of_columns(table, wanted, options)
     ids = table.columns[id_column] if id_column else map(str, table.rows)
     fields |= {"ids": tuple(ids), "splits": splits, "source": {"split_column": split_column}}
     return {**fields, "notes": [*notes, *fields["notes"]]}
@@ -242,10 +244,40 @@ def numbers(cells: Sequence[str]) -> Values | None:
         return None
 
 
-def targets_of_columns(table: Table, names: Sequence[str], task: Task | None) -> dict[str, Any]:
+def targets_of_columns(table: Table, names: Sequence[str], options: Options) -> dict[str, Any]:
     """Targets, columns and notes from some columns of a table."""
-    columns = [_from_cells(name, table.columns[name], table.places, task) for name in names]
-    return _side_by_side(columns, len(table), task)
+    columns, notes = [], []
+    for name in names:
+        cells, note = _without_slips(name, table.columns[name], table.places, options)
+        columns.append(_from_cells(name, cells, table.places, options.task))
+        notes += note
+    fields = _side_by_side(columns, len(table), options.task)
+    return {**fields, "notes": [*notes, *fields["notes"]]}
+
+
+def _without_slips(
+    name: str, cells: Sequence[str], places: Sequence[str], options: Options
+) -> tuple[Sequence[str], list[str]]:
+    """The cells of a target, a few that are no finite numbers among many emptied, with a note."""
+    if options.on_bad == "refuse" or options.task == "multiclass":
+        return cells, []
+    odd = [
+        row
+        for row, cell in enumerate(cells)
+        if not is_missing(cell) and not (is_number(cell) and math.isfinite(float(cell)))
+    ]
+    present = sum(not is_missing(cell) for cell in cells)
+    if not odd or len(odd) > MOST_SLIPS * present:
+        return cells, []
+    listed = ", ".join(f"{cells[row]!r} ({places[row]})" for row in odd[:SHOWN])
+    more = f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else ""
+    one = len(odd) == 1
+    what = "is no number and counts" if one else "are no numbers and count"
+    slips = {*odd}
+    emptied = ["" if row in slips else cell for row, cell in enumerate(cells)]
+    return emptied, [
+        f"Target {name}: {len(odd)} of {present} values {what} as missing: {listed}{more}."
+    ]
 
 
 def targets_of_array(

@@ -125,9 +125,14 @@ def _xyz_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
         announced = f"{source}, line {at}: {count} atoms are announced"
         if len(body) > _MOST_ATOMS:
             raise DataError(f"{announced}, expected fewer than {_MOST_ATOMS:,}")
-        if len(body) < int(count) + 1:
-            raise DataError(f"{announced} and {len(body[1:])} follow; the file is cut short")
         molecules += 1
+        if len(body) < int(count) + 1:
+            cut = f"{announced} and {len(body[1:])} follow; the file is cut short"
+            if molecules == 1:
+                raise DataError(cut)
+            properties = _comment(body[0][1].rstrip("\r\n")) if body else {}
+            yield MoleculeRecord(f"molecule {molecules}", properties, fault=cut)
+            return
         place, properties = f"molecule {molecules}", _comment(body[0][1].rstrip("\r\n"))
         try:
             atoms = tuple(_atom(text, f"line {number}") for number, text in body[1:])

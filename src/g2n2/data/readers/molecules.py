@@ -447,6 +447,12 @@ class MoleculeFile:
         if any(isinstance(record, MoleculeRecord) and record.atoms for record in records):
             notes.append("Bonds are found from the distances between atoms.")
         molecules = parsed.molecules.values()
+        others = {symbol for molecule in molecules for _, symbol in molecule.other_atoms}
+        if others:
+            notes.append(
+                f"Elements without a feature of their own: {shortened(sorted(others))}; such "
+                f"atoms are all read as '{OTHER_ELEMENT}'."
+            )
         if without := sum(not molecule.has_orders for molecule in molecules):
             notes.append(
                 f"Without bond orders, each bond a single one: {counted(without, 'molecule')}."
