@@ -359,7 +359,7 @@ def _draw_roofline(figure: Any, points: Sequence[Row]) -> None:
             continue
         column = round(x, -1)  # names of one column are pushed up until they do not touch
         lowest[column] = max(y, 1.22 * lowest.get(column, 0.0))
-        side = "right" if row["settings"]["precision"] != "bf16" else "left"
+        side = "right" if x < 200 else "left"  # away from the dots of the next column
         corner = (x * 1.35 if side == "left" else x / 1.2, lowest[column])
         if x > 500:  # above, beside the names of the column at 300
             side, corner = "center", (x, 1.7 * y)
