@@ -19,6 +19,8 @@ from .grammars.catalogue import (
     find_grammar,
     fragment_of,
     given_rules,
+    named_grammar,
+    printed_name,
     reduced_name,
 )
 from .grammars.coercion import GrammarLike, as_grammar
@@ -190,8 +192,34 @@ def derive(
     check_option("assume", assume, ASSUMPTIONS, GrammarError)
     check_option("level", level, LEVELS, GrammarError)
     check_option("order", order, ("direct", "paper"), GrammarError)
-    chosen = fragment if isinstance(fragment, Fragment) else Fragment(fragment)
+    chosen = fragment if isinstance(fragment, Fragment) else _operations(fragment)
     return _derived(chosen, typing, assume, level, order, witnesses, registered_operations())
+
+
+_FRAGMENTS = {"L3Σ (full)": "L3 Σ"}
+"""What derives grammars whose name does not say it."""
+
+
+def _operations(given: str | Iterable[str]) -> Fragment:
+    """A set of operations; a grammar's name is refused with what derives such a grammar.
+
+    Raises:
+        GrammarError: It is none.
+    """
+    try:
+        return Fragment(given)
+    except GrammarError:
+        printed = printed_name(given) if isinstance(given, str) else None
+        grammar = named_grammar(given) if isinstance(given, str) else None
+        if printed is None and grammar is None:
+            raise
+    name = "" if grammar is None else grammar.name
+    fragment = str(printed.fragment) if printed else _FRAGMENTS.get(name)
+    advice = f"; these are its own: g2n2 derive '{fragment}'" if fragment else ""
+    raise GrammarError(
+        f"{given} is a grammar: give it to compile, compare or power; derive takes operations"
+        f"{advice}"
+    )
 
 
 @lru_cache(maxsize=64)

@@ -246,6 +246,21 @@ def test_main_turns_our_errors_into_exit_2(monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("error: unknown operation 'nonsense'")
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("L3Σ (full)", "; these are its own: g2n2 derive 'L3 Σ'"),
+        ("r-G_L1", "; these are its own: g2n2 derive '{·, ᵀ, 1, diag}'"),
+        ("PPGN", "\n"),
+    ],
+)
+def test_derive_of_a_grammar_says_what_takes_it(name, advice):
+    code, printed = run("derive", name)
+    assert code == 2
+    assert f"{name} is a grammar: give it to compile, compare or power" in printed
+    assert f"derive takes operations{advice}" in f"{printed}\n"
+
+
 def test_kept_rules_come_with_a_pair_and_a_sentence_or_the_plain_word():
     kept = {k["rule"]: k for k in json.loads(run("derive", "L3", "--json")[1])["kept"]}
     assert kept["M → (M⊙M)"]["witness"]["sentence"] == "1ᵀ(A²⊙A)1"
