@@ -382,9 +382,9 @@ def predict(
     Args:
         model: A run or its folder; or a network or its file, whose bare outputs are given.
         graphs: A file, a folder, a data set's name, a `GraphSet`, or graphs in memory: a list of
-            networkx graphs or PyG `Data`, of SMILES for a run on molecules, of anything
-            `g2n2.graphs.adjacency` takes where there are no features; a `GraphBatch` or PyG
-            `Batch` for a network.
+            networkx graphs or PyG `Data`, of SMILES or RDKit molecules for a run on molecules (or
+            one of them), of anything `g2n2.graphs.adjacency` takes where there are no features; a
+            `GraphBatch` or PyG `Batch` for a network.
         options: Of reading a file, as `g2n2.read_graphs` has them.
         device: `auto`, `cpu` or `cuda`, where a path is given; what is loaded stays where it is.
 

@@ -128,16 +128,23 @@ def test_one_graph_and_what_is_no_list_of_graphs(csv: Path, tmp_path: Path) -> N
     with pytest.raises(DataError, match="got int; expected a path or a list of graphs"):
         run.predict(5)  # type: ignore[arg-type]
     molecules = train(csv, "atoms", out=tmp_path / "molecules", **SMALL)
-    with pytest.raises(DataError, match=r"'CCO': a SMILES is given by .* list: \['CCO'\]"):
-        molecules.predict("CCO")
+    expected = molecules.predict(["CCO"]).values
+    assert np.array_equal(molecules.predict("CCO").values, expected)
+    assert np.array_equal(molecules.predict("smiles:CCO").values, expected)
+    assert np.array_equal(g2n2.predict(molecules, "CCO").values, expected)
     with pytest.raises(DataError, match="a SMILES is given by --smiles"):
         molecules.predict_to("CC(=O)O", tmp_path / "out.csv")
     with pytest.raises(DataError, match=r"no file or folder 'none\.csv'"):
         molecules.predict("none.csv")
     from rdkit import Chem
 
-    with pytest.raises(DataError, match="RDKit molecules; give SMILES"):
-        molecules.predict([Chem.MolFromSmiles("CCO")])
+    ethanol = Chem.MolFromSmiles("OCC")
+    with_hydrogens = Chem.AddHs(ethanol)
+    for given in (ethanol, [ethanol], (with_hydrogens,), iter([ethanol])):
+        np.testing.assert_allclose(molecules.predict(given).values, expected, rtol=1e-5)
+    mixed = molecules.predict([ethanol, None, "CCO"])
+    assert np.isfinite(mixed.values[:, 0]).tolist() == [True, False, True]
+    assert mixed.notes[1] == "not predicted: no SMILES"
 
 
 def test_graphs_that_were_in_memory_are_asked_for(tmp_path: Path) -> None:

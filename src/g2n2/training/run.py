@@ -211,8 +211,9 @@ class Run:
 
         Args:
             source: A file, a folder, a data set's name, or graphs in memory: a list of networkx
-                graphs or PyG `Data`, of SMILES for a run on molecules, or of anything
-                `g2n2.graphs.adjacency` takes for one on graphs without features.
+                graphs or PyG `Data`, of SMILES or RDKit molecules for a run on molecules (or one of
+                them), or of anything `g2n2.graphs.adjacency` takes for one on graphs without
+                features.
             options: Of reading; by default those of the training file.
             targets: Whether the source must hold the targets, to score the predictions.
             interval: The share of graphs whose interval is to hold the true value; 0 for no
@@ -237,8 +238,8 @@ class Run:
         if isinstance(source, GraphSet):
             return source
         if isinstance(source, str | Path):
-            if self._on_molecules:
-                _refuse_smiles(source)
+            if self._on_molecules and isinstance(source, str) and _is_smiles(source):
+                return self._read_list([source], options)
             reading = self._reading(source, options, targets)
             return read_source(str(source), self.config.data, reading)
         return self._read_list(source, options)
@@ -340,11 +341,11 @@ class Run:
 
     def _read_list(self, source: Iterable[Any], options: Mapping[str, Any] | None) -> GraphSet:
         """Graphs in memory; bare strings are SMILES where the run was trained on molecules."""
-        items = graphs_in_memory(source)
-        if self._on_molecules and any(hasattr(item, "GetNumAtoms") for item in items):
-            raise DataError(
-                "the list holds RDKit molecules; give SMILES: [Chem.MolToSmiles(m) for m in list]"
-            )
+        items: list[Any] = [source] if _is_molecule(source) else graphs_in_memory(source)
+        if self._on_molecules and any(map(_is_molecule, items)):
+            with chemistry() as chem:  # None is what RDKit gives for a molecule it cannot read
+                items = [chem.MolToSmiles(item) if _is_molecule(item) else item for item in items]
+            items = ["" if item is None else item for item in items]
         if self._on_molecules and all(isinstance(item, str) for item in items):
             reading = {**self.reading_of_training, **(options or {})}
             if odd := [name for name in options or () if name not in SMILES_OPTIONS]:
@@ -358,20 +359,29 @@ class Run:
         return read_with(items, options or {})
 
 
-def _refuse_smiles(source: str | Path) -> None:
-    """Refuse a SMILES where a file is expected, and say how one is given."""
-    text = str(source)
+def _is_molecule(item: object) -> bool:
+    return hasattr(item, "GetNumAtoms")
+
+
+def _is_smiles(text: str) -> bool:
+    """Whether a text is a SMILES, and no file, folder or data set."""
     if os.path.exists(text) or names_dataset(text):
-        return
+        return False
     with chemistry() as chem:
         try:
-            parse_smiles(chem, text)
+            parse_smiles(chem, text.removeprefix(SMILES))
         except DataError:
-            return
-    raise DataError(
-        f"no file, folder or data set {text!r}: a SMILES is given by --smiles, in Python in a "
-        f"list: [{text!r}]"
-    )
+            return False
+    return True
+
+
+def _refuse_smiles(source: str | Path) -> None:
+    """Refuse a SMILES where a file is expected, and say how one is given."""
+    if _is_smiles(text := str(source)):
+        raise DataError(
+            f"no file, folder or data set {text!r}: a SMILES is given by --smiles, in Python in a "
+            f"list: [{text!r}]"
+        )
 
 
 def pretrained_names() -> list[str]:
