@@ -10,6 +10,9 @@ import networkx as nx
 import pytest
 from test_commands import run
 
+from g2n2.nn.memory_budget import copies_at_once
+from g2n2.nn.model import GrammarGNN
+
 QM9 = ("--node-features", "11", "--edge-features", "4")
 
 
@@ -72,6 +75,26 @@ def test_diagrams_are_written(tmp_path, figure, title):
     assert (code, f"{figure} drawn in {path}" in printed) == (0, True)
     root = ElementTree.parse(path).getroot()
     assert root.find("{http://www.w3.org/2000/svg}title").text == title
+
+
+@pytest.mark.parametrize("options", [("--trunk", "1"), ("--marks", "4"), ("--width", "8")])
+def test_marked_copies_are_computed_some_at_a_time(options):
+    options = ("r-G_L3Σ", "--nodes", "80", "--batch", "32", "--width", "32", *options)
+    content = json.loads(run("compile", *options, "--json")[1])
+    chunk = content["copies_at_once"]
+    settings = {
+        key.removeprefix("--"): int(value)
+        for key, value in zip(options[1::2], options[2::2], strict=True)
+    }
+    chosen = {key: settings[key] for key in ("marks", "trunk", "width") if key in settings}
+    model = GrammarGNN("r-G_L3Σ", **{"layers": 3, **chosen})
+    assert chunk["copies"] == copies_at_once(model, 80) < 32 * 80
+    total = content["total"]["activation_bytes"]
+    assert chunk["activation_bytes"] < 1.5 * 2**30 < total
+    printed = run("compile", *options)[1]
+    assert f"A training step computes {chunk['copies']:,} at a time" in printed
+    assert "copies_at_once" not in run("compile", "r-G_L3Σ", "--width", "4", "--json")[1]
+    assert "at a time" not in run("compile", "r-G_L3", "--nodes", "300")[1]
 
 
 def test_supports_without_a_definition_are_named():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..atomic_files import write_output
-from ..described import number_text
+from ..described import bytes_text, number_text
 from ..errors import DataError, GrammarError, LoweringError
 from . import show
 from .options import (
@@ -106,11 +107,20 @@ def compile_(
         _write_svg(_drawn(plan, figure, grammar), diagram)
     if json:
         content = plan_as_json(plan, batch, nodes)
+        if chunk := _copies_at_once(plan, batch, nodes):
+            content["copies_at_once"] = {"copies": chunk[0], "activation_bytes": chunk[1]}
         show.as_json({**content, "note": note, "verdict": verdict.to_json()})
         return
     if note:
         show.say(f"{note}\n")
     show.say(plan_text(plan, batch, nodes))
+    if chunk := _copies_at_once(plan, batch, nodes):
+        copies, size = chunk
+        show.say(
+            f"\nThe memory above is that of all copies at once. A training step computes "
+            f"{copies:,} at a time, and again in the backward pass: {bytes_text(size)} of "
+            "activations.\nOn a GPU it computes as many as fit into an eighth of its memory"
+        )
     missing = undefined_supports(plan.grammar)
     if DISTANCES.name in missing:
         show.say("\nD: the squared distances between nodes; the graphs need positions")
@@ -119,6 +129,24 @@ def compile_(
     show.say(f"\n{verdict}")
     if diagram is not None:
         show.say(f"\n{figure} drawn in {diagram}")
+
+
+_COPIES_BYTES = 2**30
+"""That of `nn.memory_budget`, which needs torch; a test compares them."""
+
+
+def _copies_at_once(plan: NetworkPlan, batch: int, nodes: int) -> tuple[int, int] | None:
+    """Copies a training step computes together, and the activations it holds; None for all."""
+    from ..compiler.costs import NetworkCost
+
+    if plan.marks is None or plan.scoped:
+        return None
+    cost = NetworkCost(plan, batch, nodes)
+    each = NetworkCost(replace(plan, marks=None), 1, nodes).activation_bytes()
+    copies = max(1, _COPIES_BYTES // (each + 1))
+    if copies >= cost.graphs:
+        return None
+    return copies, copies * each + (cost.trunk.activation_bytes() if cost.trunk else 0)
 
 
 def trace(
