@@ -16,8 +16,8 @@ MISSING = {
 }
 """Cells that have not been run to their end."""
 UNFINISHED = re.compile(
-    r"molecules/|q3/errica/|q2/single/\w+/distance/G2N2(\+D)?/defaults|q4/\w+/G2N2-projected"
-    r"|power/(brec/(L1ΣΣ|PPGN-alike)|counting/beyond)"
+    r"q1/(equal|speed)|molecules/|q3/errica/|q2/single/\w+/distance/(G2N2(\+D)?/defaults|SchNet)"
+    r"|q4/\w+/G2N2-projected|power/brec/(L1ΣΣ|PPGN-alike)"
 )
 """Groups of cells of which none or few have been run."""
 
