@@ -39,10 +39,12 @@ from .reduction.theorems import (
     IGN_IS_1WL,
     L1_IS_1WL,
     L3_IS_3WL,
+    MARK_IS_INDEX,
     MARKED_BOUND,
     MARKED_TESTS,
     MATRICES,
     OUTER,
+    index_bound,
     within_3wl,
 )
 
@@ -255,6 +257,20 @@ def _searched(probe: Probe, test: WLTest, *, more: bool) -> Bound:
 
 def proved_above(grammar: Grammar, test: WLTest) -> Bound | None:
     """That a grammar is at most a WL test, by theorem or by simulation."""
+    found = _proved_above(grammar, test)
+    if found is not None or not grammar.marked:
+        return found
+    try:
+        fewer_marks = index_bound(grammar, "simple")
+    except G2N2Error:
+        return None
+    if fewer_marks is None or (found := _proved_above(fewer_marks[0], test)) is None:
+        return None
+    rest = found.evidence.partition(", ")[2]
+    return Bound(True, f"at most, {MARK_IS_INDEX}; {fewer_marks[0].name} is at most that, {rest}")
+
+
+def _proved_above(grammar: Grammar, test: WLTest) -> Bound | None:
     if test.marks:
         return _marked_above(grammar, test)
     if test.folklore >= THREE_WL.folklore:
