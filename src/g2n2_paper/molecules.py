@@ -34,7 +34,6 @@ from g2n2.training.run_folder import RunFolder
 from g2n2.training.task import Task, Values, metrics
 from g2n2.training.trained_on import checksum
 
-from . import pyg_networks  # noqa: F401  # adds its networks to the library's baselines
 from .molecule_sets import SETS, MoleculeSet, digests, parts_of
 from .runner import Cell, Job, Measurement
 from .runs import described, run_settings, train

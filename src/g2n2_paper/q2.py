@@ -40,7 +40,6 @@ from g2n2.training.setup import prepare
 from g2n2.training.task import Task
 from g2n2.training.trained_on import checksum
 
-from . import pyg_networks  # noqa: F401  # adds its networks to the library's baselines
 from .runner import Cell, Job, Measurement
 from .runs import (
     SMALL_BATCH,

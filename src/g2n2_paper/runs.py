@@ -30,6 +30,7 @@ from g2n2.training.run_folder import RunFolder
 from g2n2.training.session import Result, train_config
 from g2n2.training.setup import chosen_graphs, read_source
 
+from .pyg_networks import add_to_baselines
 from .runner import Cell, Job, Measurement
 
 SMALL_BATCH = 32
@@ -68,6 +69,7 @@ def train(
     A CPU computes in 32 bits, whatever the settings say. Runs on the same graphs can share their
     `recorded` CUDA graphs.
     """
+    add_to_baselines()
     try:
         return train_config(
             replace(config, device=job.device, precision=run_precision(config, job)),

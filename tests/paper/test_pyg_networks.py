@@ -7,12 +7,13 @@ import torch
 from g2n2.bench import drawn_molecules
 from g2n2.data.store import GraphStore
 from g2n2.errors import LoweringError
+from g2n2.nn import baselines
 from g2n2.nn.baselines import baseline
 
 pytest.importorskip("torch_geometric", reason="they are made of PyG's layers")
 from torch_geometric.nn import SchNet as OfPyG
 
-from g2n2_paper.pyg_networks import SchNet
+from g2n2_paper.pyg_networks import NETWORKS, SchNet
 
 
 def test_schnet_is_pygs():
@@ -48,7 +49,8 @@ def test_schnet_is_pygs():
         assert found[number].item() == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
-def test_schnet_reads_elements_and_distances():
+def test_schnet_reads_elements_and_distances(monkeypatch):
+    monkeypatch.setattr(baselines, "BASELINES", baselines.BASELINES | NETWORKS)
     graphs = drawn_molecules(4)
     store = GraphStore(graphs, distance=("raw",))
     torch.manual_seed(0)
