@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..bench.cases import GIB
+from ..bench.cases import CASES, GIB
 from ..bench.measures import PARTS, REST, kernel_digest
 from ..bench.run import Row
 from .tables import EMPTY, markdown
@@ -25,7 +25,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "case", "marks", "trunk", "batch", "copies a graph", "graphs/s", "spread", "TFLOP/s",
         "of peak", "GiB", "floor", "met",
     ),
-    "marks-nodes": ("nodes", "marks", "copies a graph", *_SCALING, "batch"),
+    "marks-nodes": ("nodes", "marks", "copies a graph", *_SCALING, "batch", "spread"),
     "nodes": ("nodes", *_SCALING, "batch"),
     "batch": ("batch", *_SCALING),
     "width": ("width", *_SCALING),
@@ -156,7 +156,8 @@ def group_tables(rows: Iterable[Row], group: str) -> str:
     """
     parts = []
     by_machine: dict[str, list[Row]] = {}
-    for row in rows:
+    places = {case.name: place for place, case in enumerate(CASES)}
+    for row in sorted(rows, key=lambda row: places.get(row["case"], len(places))):
         if row["group"] == group:
             by_machine.setdefault(machine(row), []).append(row)
     for name, measured in by_machine.items():
