@@ -27,6 +27,7 @@ from g2n2.training.calibration import (
     fit_temperature,
     percent,
 )
+from g2n2.training.display import reliability_sentences
 from g2n2.training.evaluate import Outcome
 from g2n2.training.run import Run
 from g2n2.training.run_folder import CALIBRATION, RunFolder
@@ -209,6 +210,14 @@ def test_no_interval_is_claimed_for_graphs_far_larger_or_smaller_than_those_of_t
     assert np.isfinite(outcome.intervals[0][:, 0]).tolist() == [size == 6 for size in sizes]
     for size, note in zip(sizes, outcome.notes, strict=True):
         assert note.endswith("so far outside, there is no interval") == (size != 6)
+    known, far = outcome.reliability["t0"], len(sizes) - len(middle)
+    assert (known["rows"], known["far"], known["coverage"]) == (len(middle), far, 1.0)
+    wrong = np.where(graphs.sizes[:, None] == 6, graphs.targets, graphs.targets + 1)
+    assert replace(outcome, predicted=wrong).reliability["t0"]["coverage"] == 1.0
+    (said,) = reliability_sentences(TASK, outcome.reliability, "graph")
+    assert f"hold 100.0 % of {len(middle)} of 40 graphs; {far} are too far outside" in said
+    larger = replace(outcome, calibration=replace(calibration, predictions=((500.0, 600.0),)))
+    assert larger.reliability == {}, "none is left"
 
 
 def test_names_of_bounds_never_take_the_place_of_another_column():

@@ -169,23 +169,30 @@ class Calibration:
     def reliability(self, outcome: Outcome) -> Reliability:
         """How intervals or probabilities do on known targets, by target.
 
-        `rows` counts the known targets. For regression `level`, `coverage` (the share of rows
-        inside their interval) and `width`; no entry without an interval. For classes `temperature`,
-        and the mean negative log-likelihood (`nll`) and the expected calibration error of the most
-        probable class (`ece`), each also `_before` the temperature.
+        `rows` counts the known targets, for regression those with an interval; `far` the others.
+        For regression `level`, `coverage` (the share of rows inside their interval) and `width`; no
+        entry without an interval. For classes `temperature`, and the mean negative log-likelihood
+        (`nll`) and the expected calibration error of the most probable class (`ece`), each also
+        `_before` the temperature.
         """
         table: Reliability = {}
         task, predicted, interval = outcome.task, outcome.predicted, outcome.interval
-        for index, column in enumerate(task.columns if self.columns else ()):
-            rows = np.isfinite(outcome.targets[:, index])
+        regression = task.kind == "regression"
+        if not self.columns or (regression and not interval):
+            return table
+        far = self.far(outcome) if regression else np.zeros(outcome.targets.shape, dtype=bool)
+        for index, column in enumerate(task.columns):
+            known = np.isfinite(outcome.targets[:, index])
+            rows = known & ~far[:, index]
             truth = outcome.targets[rows, index]
-            if not len(truth) or (task.kind == "regression" and not interval):
+            if not len(truth):
                 continue
             row: dict[str, float] = {"rows": len(truth)}
             table[column.name] = row
-            if task.kind == "regression":
+            if regression:
                 half = float(self.half_widths(interval)[index])
                 inside = np.abs(predicted[rows, index] - truth) <= half
+                row["far"] = int(known.sum()) - len(truth)
                 row |= {"level": interval, "coverage": float(inside.mean()), "width": 2 * half}
                 continue
             logits, labels = _logits(task, predicted[rows], index), truth.astype(np.int64)

@@ -321,9 +321,14 @@ def reliability_sentences(task: Task, reliability: Reliability, what: str) -> li
             )
         elif row["width"] < float("inf"):
             unit = f" {column.unit}" if column.unit else ""
+            rest = ""
+            if far := int(row["far"]):
+                row_count = f"{int(row['rows']):,} of {counted(int(row['rows']) + far, what)}"
+                are = "is" if far == 1 else "are"
+                rest = f"; {far:,} {are} too far outside the training graphs for an interval"
             sentences.append(
                 f"{of}{percent(row['level'])} intervals (± {row['width'] / 2:.4g}{unit}) hold "
-                f"{100 * row['coverage']:.1f} % of {row_count}"
+                f"{100 * row['coverage']:.1f} % of {row_count}{rest}"
             )
     return sentences
 
