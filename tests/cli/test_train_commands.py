@@ -118,7 +118,7 @@ def test_predictions_keep_ids_order_and_every_row(here):
 
 def test_predictions_say_which_columns_are_read(here):
     (source,) = here.glob("runs/molecules-logp-001")
-    write(here / "two.csv", ("smiles", "product"), [("CCO", "CCN"), ("CCC", "CCF")])
+    write(here / "two.csv", ("smiles", "product"), [("CCO", "C=O"), ("CCC", "CCF")])
     words = ("predict", str(source), "two.csv", "--out", "two-out.csv")
     text = CliRunner().invoke(cli.app, words).stderr
     assert [row["id"] for row in read(here / "two-out.csv")] == ["CCO", "CCC"]

@@ -358,14 +358,16 @@ def test_ids_that_name_no_row_are_said_and_kept_for_predictions(
 @pytest.mark.parametrize(
     ("table", "options", "ids", "said"),
     [
-        ("smiles,product\nCCO,CCN\nCCC,CCF\n", {}, ("CCO", "CCC"), "product looks like"),
-        ("product,smiles\nCCO,CCN\nCCC,CCF\n", {}, ("CCN", "CCF"), "product looks like"),
-        ("smiles,product,id\nCCO,CCN,a\nCCC,CCF,b\n", {}, ("a", "b"), "product looks like"),
-        ("a,b\nCCO,CCCC\nCCN,CCC\n", {}, ("CCO", "CCN"), "b looks like"),
+        ("smiles,product\nCCO,C=O\nCCC,CCF\n", {}, ("CCO", "CCC"), "product looks like"),
+        ("product,smiles\nC1CC1,CCN\nCCC,CCF\n", {}, ("CCN", "CCF"), "product looks like"),
+        ("smiles,product,id\nCCO,C(N)C,a\nCCC,CCF,b\n", {}, ("a", "b"), "product looks like"),
+        ("a,b\nCCON,CCCCCC\nCCN,CCC\n", {}, ("CCON", "CCN"), "b looks like"),
         ("smiles,product\nCCO,CCN\nCCC,CCF\n", {"smiles": "product"}, ("CCN", "CCF"), ""),
-        ("smiles,product\nCCO,CCN\nCCO,CCF\n", {}, ("0", "1"), "'CCO' occurs more than once"),
-        ("smiles,a,b\nCCO,CCN,CCN\nCCC,CCF,CC\n", {}, ("CCO", "CCC"), "a, b look like"),
+        ("smiles,product\nCCO,C#N\nCCO,CCF\n", {}, ("0", "1"), "'CCO' occurs more than once"),
+        ("smiles,a,b\nCCO,c1cc[nH]c1,[Na+]\nCCC,CCF,CC\n", {}, ("CCO", "CCC"), "a, b look like"),
         ("smiles,code\nCCO,X-1\nCCC,X-2\n", {}, ("X-1", "X-2"), ""),
+        ("smiles,code\nCCO,PBS\nCCC,CBS\nCC,CNN\n", {}, ("PBS", "CBS", "CNN"), ""),
+        ("smiles,code\nCCO,PBS\nCCC,BrCCl\nCC,not-1\n", {}, ("PBS", "BrCCl", "not-1"), ""),
     ],
 )
 def test_smiles_of_other_molecules_are_no_ids(

@@ -8,6 +8,7 @@ S, E, Z), which do not depend on the order of the atoms.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -48,6 +49,8 @@ NOT_LABELS = ("charge",)
 """Properties of SDF and XYZ records that belong to the molecule."""
 SAMPLE = 200
 """Cells of a column that are tried as SMILES."""
+# An aromatic atom, digit, bracket or bond, or a length that tells a SMILES from a code as PBS.
+_NO_CODE = re.compile(r"[bcnops\d\[\]()=#:$/\\~-]|.{6}")
 _BOND_ORDER_TRIALS = 10_000  # the search for orders is exponential in the worst case
 # RDKit raises plain RuntimeError for a broken invariant and ValueError for broken chemistry.
 _RDKIT_FAULTS = (RuntimeError, ValueError, OverflowError)
@@ -508,24 +511,32 @@ def smiles_column(file: RecordFile, named: str | None) -> str:
 
 
 def other_smiles_columns(file: RecordFile, chosen: str) -> list[str]:
-    """Columns beside the chosen one that hold SMILES too; symbols as C or Cl alone are none."""
+    """Columns beside the chosen one that hold SMILES too; codes as Cl or PBS are none."""
     columns = [column for column in file.columns if column != chosen]
     scores = _scores(columns, islice(file.blocks(), 1)) if columns else {}
-    return [column for column, (share, _, longest) in scores.items() if share > 0.5 and longest > 2]
+    return [
+        column
+        for column, (share, _, telling) in scores.items()
+        if share > 0.5 and (telling or column.lower() in SMILES_NAMES)
+    ]
 
 
-def _scores(columns: Sequence[str], blocks: Iterable[Table]) -> dict[str, tuple[float, int, int]]:
-    """For each column with text: the share of its first cells that are SMILES, variety, length."""
+def _scores(columns: Sequence[str], blocks: Iterable[Table]) -> dict[str, tuple[float, int, bool]]:
+    """For each column with text: the share of its first cells that are SMILES, and their variety.
+
+    The last says whether one of those SMILES is more than what might be a code.
+    """
     samples: dict[str, list[str]] = {name: [] for name in columns}
     for rows in blocks:
         for column, sample in samples.items():
             sample += [cell for cell in rows.columns[column] if cell][: SAMPLE - len(sample)]
         if all(len(sample) == SAMPLE for sample in samples.values()):
             break
-    scores: dict[str, tuple[float, int, int]] = {}
+    scores: dict[str, tuple[float, int, bool]] = {}
     for column, sample in samples.items():
         if any(map(is_text, sample)):
-            share = len(parse_records(sample, Options()).molecules) / len(sample)
+            read = parse_records(sample, Options()).molecules
+            telling = any(_NO_CODE.search(sample[row]) for row in read)
             # Words such as C, F or IN are SMILES too; more varied text is likelier one.
-            scores[column] = share, len(set("".join(sample))), max(map(len, sample))
+            scores[column] = len(read) / len(sample), len(set("".join(sample))), telling
     return scores
