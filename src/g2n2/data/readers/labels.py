@@ -86,12 +86,12 @@ def read_labels(
     if wanted is None:
         free = [column for column in free if column != id_column]
         by_name = [column for column in free if column.lower() in (*_ID_NAMES, *_INDEX_NAMES)]
-        for column in _numeric(table, by_name, []):
+        for column in _numeric(table, by_name, options, []):
             notes.append(
                 f"Column {column} has a name of ids: it is learned only if it is a --target."
             )
         free = [column for column in free if column not in by_name]
-        wanted = _numeric(table, free, notes)
+        wanted = _numeric(table, free, options, notes)
         if not wanted:
             texts = [column for column in free if any(map(is_text, table.columns[column]))]
             listed = f" (of text: {shortened(texts)})" if texts else ""
@@ -214,12 +214,13 @@ def rows_by_part(names: Sequence[str], where: str, places: Sequence[str] = ()) -
     return {part: np.array(rows, dtype=np.int64) for part, rows in parts.items()}
 
 
-def _numeric(table: Table, columns: Sequence[str], notes: list[str]) -> list[str]:
-    """The columns that hold numbers, with a note on each that nearly does."""
+def _numeric(table: Table, columns: Sequence[str], options: Options, notes: list[str]) -> list[str]:
+    """The columns that hold numbers, up to a few slips, with a note on each that nearly does."""
     chosen = []
     for column in columns:
         cells = table.columns[column]
-        if (values := numbers(cells)) is not None:
+        emptied, _ = _without_slips(column, cells, table.places, options)
+        if (values := numbers(emptied)) is not None:
             chosen += [column] * (not np.isnan(values).all())
             continue
         texts = [row for row, cell in enumerate(cells) if is_text(cell)]
