@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from g2n2.training.fine_tuning import Start, freeze
 from g2n2.training.run import Run
 from g2n2.training.session import Watch, train_config
 from g2n2.training.setup import prepare
+from g2n2.training.trained_before import TrainedBefore
 from small_runs import largest_difference, learned_state, no_pictures
 from small_sets import small_set
 
@@ -215,6 +217,51 @@ def test_graphs_of_the_start_stay_in_their_parts_with_another_seed_order_and_ids
     # a run that starts from that one knows of the first
     again, _ = started(tuned, molecules_csv(tmp_path / "a.csv", range(30), "m"), tmp_path / "again")
     assert sorted(texts_of(again, "test")) == sorted(texts_of(on_molecules, "test"))
+
+
+@pytest.mark.parametrize("new", [1, 0])
+def test_a_split_changed_in_a_chain_keeps_what_none_of_it_was_trained_on(
+    on_molecules: Run, tmp_path: Path, new: int
+) -> None:
+    """Of 3 validation and 3 test graphs of the second run, `new` are new to the first too."""
+    data, base = Path(on_molecules.config.dataset), on_molecules.files.splits()
+    seen = iter(base["train"].tolist())
+    held = {
+        name: [*base[name][:new].tolist(), *(next(seen) for _ in range(3 - new))]
+        for name in ("validation", "test")
+    }
+    rest = sorted({*range(30)} - {*held["validation"], *held["test"]})
+    (tmp_path / "split.json").write_text(json.dumps({"train": rest, **held}))
+    split = f"file:{tmp_path / 'split.json'}"
+    second, _ = started(on_molecules, data, tmp_path / "second", split=split)
+    again, known = started(second, data, tmp_path / "again", seed=7)
+    notes = " ".join(again.trained_on.notes)
+    assert "has all these graphs" not in notes
+    without = f"without what {on_molecules.folder} was trained on"
+    before = {*texts_of(on_molecules, "train"), *texts_of(second, "train")}
+    if new:
+        assert f"The split is that of {second.folder} {without}: 28/1/1 graphs." in notes
+        assert {*known} == before
+        assert again.trained_on.trained_before == ""
+    else:
+        left = "0 of its 3 validation graphs and 0 of its 3 test graphs"
+        assert f"{second.folder} is not taken over: {without} it has {left}." in notes
+        counts = [len(texts_of(again, part)) for part in ("train", "validation", "test")]
+        assert counts == [24, 3, 3]
+        count = len(before.intersection(texts_of(again, "validation")))
+        assert f"was trained on {count} of the 3 graphs in validation" in notes
+
+
+def test_a_split_of_which_less_than_a_tenth_is_left_is_not_taken_over() -> None:
+    graphs = small_set(graphs=60)
+    own = np.repeat(["train", "validation", "test"], 20)
+    for left, taken in ((2, True), (1, False)):
+        for start in (20, 40):
+            part = own.copy()
+            part[start + left : start + 20] = "train"
+            before = TrainedBefore("second", part, own, ("first",), np.zeros(60, dtype=bool))
+            found = before.splits(RunConfig("small"), graphs)
+            assert (found is not None) == taken
 
 
 def test_graphs_of_the_start_that_are_held_out_are_counted(

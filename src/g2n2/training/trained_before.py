@@ -25,18 +25,27 @@ if TYPE_CHECKING:
     from .fine_tuning import Start
 
 
+LEAST_LEFT = 0.1
+"""Of the validation and of the test graphs of a run, for its split to be taken over."""
+
+
 @dataclass(frozen=True, eq=False)
 class TrainedBefore:
     """What a starting network has seen of some graphs.
 
     Attributes:
         name: Of the network.
-        part: For each graph its part of the split of the starting run, empty if it was in none.
+        part: For each graph `train` if the network or one it was itself started from was trained on
+            it, else its part of the split of the nearest run that has it; empty if none has.
+        own: For each graph its part of the split of the starting run itself.
+        before: The networks before it that were trained on graphs it holds out.
         possible: For each graph whether it may have been trained on, where that is not known.
     """
 
     name: str
     part: NDArray[np.str_]
+    own: NDArray[np.str_]
+    before: tuple[str, ...]
     possible: NDArray[np.bool_]
 
     @classmethod
@@ -45,7 +54,8 @@ class TrainedBefore:
         keys = graph_keys(graphs)
         part: dict[object, str] = {}
         possible = np.zeros(len(graphs), dtype=bool)
-        for run in _ancestry(start):
+        own, before = np.full(len(graphs), "", dtype="U10"), list[str]()
+        for number, (of_run, run) in enumerate(_ancestry(start)):
             try:
                 if run is None:
                     raise DataError("a file does not say what its network was trained on")
@@ -56,23 +66,60 @@ class TrainedBefore:
             for key, name in parts.items():
                 if name == "train" or key not in part:
                     part[key] = name
+            here = np.array([parts.get(key, "") for key in keys], dtype="U10")
+            if number == 0:
+                own = here
+            elif (np.isin(own, PARTS[1:]) & (here == "train")).any():
+                before.append(of_run)
         found = np.array([part.get(key, "") for key in keys], dtype="U10")
-        return cls(start.name, found, possible & (found != "train"))
+        return cls(start.name, found, own, tuple(before), possible & (found != "train"))
 
     def splits(self, config: RunConfig, graphs: GraphSet) -> dict[str, Ints] | None:
-        """The split of the starting run; None if another is asked for, or graphs are new to it."""
-        if config.split != "auto" or "train" in graphs.splits or (self.part == "").any():
+        """The split of the starting run; None if another is asked for, or graphs are new to it.
+
+        Graphs that a network before it was trained on are in train. None too if that leaves less
+        than a tenth of its validation or test graphs.
+        """
+        parts = self._members(config, graphs)
+        if not parts or not all(map(len, parts.values())):
             return None
-        parts = {name: np.flatnonzero(self.part == name) for name in PARTS}
-        return parts if all(map(len, parts.values())) else None
+        enough = (len(parts[n]) >= LEAST_LEFT * (self.own == n).sum() for n in PARTS[1:])
+        return parts if all(enough) else None
+
+    def _members(self, config: RunConfig, graphs: GraphSet) -> dict[str, Ints]:
+        """What there is of each part; empty if another split is asked for, or graphs are new."""
+        if config.split != "auto" or "train" in graphs.splits or (self.part == "").any():
+            return {}
+        return {name: np.flatnonzero(self.part == name) for name in PARTS}
+
+    def _on_split(self, config: RunConfig, graphs: GraphSet) -> list[str]:
+        """A sentence on the split taken over, or on why it is not."""
+        if not (parts := self._members(config, graphs)):
+            return []
+        were = "were" if len(self.before) > 1 else "was"
+        without = f"without what {' and '.join(self.before)} {were} trained on"
+        counts = "/".join(f"{len(rows):,}" for rows in parts.values())
+        if self.splits(config, graphs) is None:
+            left = " and ".join(
+                f"{len(parts[name]):,} of its {(self.own == name).sum():,} {name} graphs"
+                for name in PARTS[1:]
+            )
+            with_those = f"{without} it has" if self.before else "among these graphs are"
+            return [f"The split of {self.name} is not taken over: {with_those} {left}."]
+        if (self.own == self.part).all():
+            return [f"The split is that of {self.name}, which has all these graphs."]
+        if (self.own == "").any():
+            return [
+                f"The split is made of those of {self.name} and of the runs it goes back to, with "
+                f"all that any was trained on in train: {counts} graphs."
+            ]
+        return [f"The split is that of {self.name} {without}: {counts} graphs."]
 
     def parts(self, config: RunConfig, graphs: GraphSet) -> Parts:
         """The graphs in their split, with what of validation and test was trained on."""
         splits = self.splits(config, graphs)
         parts = prepare(config, graphs, splits)
-        notes, of_test = [*parts.notes], ""
-        if splits is not None:
-            notes.append(f"The split is that of {self.name}, which has all these graphs.")
+        notes, of_test = [*parts.notes, *self._on_split(config, graphs)], ""
         advice = "hold out others with --split file:PATH"
         if self.splits(replace(config, split="auto"), graphs) is not None:
             advice = "leave out --split to take its split"
@@ -95,17 +142,20 @@ class TrainedBefore:
         return replace(parts, notes=tuple(notes), trained_before=of_test)
 
 
-def _ancestry(start: Start) -> Iterator[Run | None]:
-    """The run of the network, the run that one started from, and so on; None for one not there."""
-    run, folders = start.run, set[str]()
+def _ancestry(start: Start) -> Iterator[tuple[str, Run | None]]:
+    """Name and run of the network, of the one that run started from, and so on.
+
+    The run is None where it is not there.
+    """
+    name, run, folders = start.name, start.run, set[str]()
     while True:
-        yield run
+        yield name, run
         if run is None or not run.config.start or str(run.folder) in folders:
             return
         folders.add(str(run.folder))
-        path = run_path(run.config.start)
+        name = run.config.start
         try:
-            run = Run(path, "cpu")
+            run = Run(run_path(name), "cpu")
         except DataError:
             run = None
 
