@@ -28,7 +28,7 @@ from g2n2.training.calibration import (
     percent,
 )
 from g2n2.training.display import reliability_sentences
-from g2n2.training.evaluate import Outcome
+from g2n2.training.evaluate import Outcome, csv_lines
 from g2n2.training.run import Run
 from g2n2.training.run_folder import CALIBRATION, RunFolder
 from g2n2.training.session import Watch, train_config
@@ -194,7 +194,14 @@ def test_no_interval_is_claimed_for_values_far_outside_those_of_training(share, 
     assert np.isfinite(lower[3]).tolist() == [has_interval, True]
     assert ("there is no interval of t0" in outcome.notes[3]) == (not has_interval)
     cells = outcome.rows()[3]
-    assert (cells["t0 low [bonds]"] == "") == (not has_interval)
+    assert math.isnan(cells["t0 low [bonds]"]) == (not has_interval)
+    unread = {"unread": {20: "no molecule"}, "rows": tuple(range(20))}
+    rows = replace(outcome, graphs=replace(outcome.graphs, source=unread)).rows()
+    assert len(rows) == 21
+    assert {type(row[name]) for row in rows for name in row if " [" in name} == {float}
+    header, *lines = csv_lines(outcome.rows(), outcome.columns(), header=True).decode().splitlines()
+    place = header.split(",").index("t0 low [bonds]")
+    assert (lines[3].split(",")[place] == "") == (not has_interval)
     assert not any("interval" in note for note in replace(outcome, interval=0).notes)
 
 
@@ -236,7 +243,7 @@ def test_names_of_bounds_never_take_the_place_of_another_column():
         assert header == ["id", *told, *named, *bounds, "note"]
         assert list(rows[0]) == header
         assert rows[0]["interval a low [eV]"] == graphs.targets[0, 0] - 1.0
-        assert rows[0]["a low low [eV]"] == "", "5 rows are too few for 90 %"
+        assert math.isnan(rows[0]["a low low [eV]"]), "5 rows are too few for 90 %"
     plain = replace(outcome, interval=0)
     assert plain.columns() == ["id", "a [eV]", "a low [eV]", "note"]
 

@@ -240,8 +240,8 @@ def _lines(outcome: Outcome, row: Row) -> list[tuple[str, str, str]]:
         if name in low:
             least = cell
         elif name in high:
-            if not isinstance(cell, float) or not isinstance(least, float):
-                continue  # too few validation graphs for an interval
+            if math.isnan(cell) or math.isnan(least):
+                continue  # too few validation graphs for an interval, or too far outside
             ends = [_shown(end, cell - least) for end in (value, least, cell)]
             between = f"{percent(outcome.interval)}: {ends[1]} to {ends[2]}"
             lines[-1] = (lines[-1][0], ends[0], between)

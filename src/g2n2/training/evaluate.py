@@ -266,8 +266,9 @@ class Outcome(Described):
 
         Nodes and edges are counted from 0 within their graph. If a target has the same name as
         another column (`id`, `note`, `true a` beside a target a), its predictions are in
-        `predicted NAME`. `NAME low` and `NAME high` are the ends of the interval; `note` says how
-        the graph or prediction is unlike the training graphs, and is empty if it is not.
+        `predicted NAME`. `NAME low` and `NAME high` are the ends of the interval, NaN where there
+        is none; `note` says how the graph or prediction is unlike the training graphs, and is empty
+        if it is not.
 
         A record that cannot be read and a molecule with an element that no training molecule has
         get NaN, and a note that says why.
@@ -280,7 +281,7 @@ class Outcome(Described):
         if len(graphs.source.get("rows", range(len(graphs)))) != len(graphs):
             ids = None  # some graphs of a set put together elsewhere
         nothing = {
-            name: float("nan") if any(isinstance(cell, float) for cell in cells) else ""
+            name: "" if any(isinstance(cell, str) for cell in cells) else float("nan")
             for name, cells in columns.items()
         }
         rows: list[tuple[int, Row]] = []
@@ -349,7 +350,8 @@ class Outcome(Described):
             columns[name] = predicted[name]
             for end, values in zip(("low", "high"), bounds, strict=True):
                 columns[unique("interval", with_unit(f"{column.name} {end}", column.unit))] = [
-                    float(value) if np.isfinite(value) else "" for value in values[:, number]
+                    float(value) if np.isfinite(value) else float("nan")
+                    for value in values[:, number]
                 ]
         return columns
 
