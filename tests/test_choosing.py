@@ -36,6 +36,8 @@ def chosen(text: str, **options: bool) -> Grammar:
         ("L3", "r-G_L3"),
         ("L1", "r-G_L1"),
         ("V → AV | 1", "{V_c → AV_c | 1}"),
+        (" {V → AV | 1} ", "{V_c → AV_c | 1}"),
+        ("{V_c → AV_c | 1; S → V_cᵀV_c}", "{V_c → AV_c | 1; S → V_cᵀV_c}"),
         ("r-G_{·, Tr} ∪ {M → Mᵀ}", "r-G_{·, Tr} ∪ {Mᵀ}"),
     ],
 )
@@ -122,6 +124,25 @@ def test_a_pipe_may_hold_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen("-") == Grammar.parse("V → AV | 1")
     monkeypatch.setattr("sys.stdin", io.StringIO("V → AV | 1\n"))
     assert chosen("-").name == "{V_c → AV_c | 1}"
+
+
+def test_the_name_that_stands_for_rules_is_read_as_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = Grammar.parse("V → AV | 1")
+    file = tmp_path / "mine.txt"
+    file.write_text(f"{rules.in_short}\n", encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", io.StringIO(rules.in_short))
+    for text in (rules.in_short, str(file), "-"):
+        assert chosen(text) == rules
+    assert find_grammar(str(file)) == rules
+    assert find_grammar(rules.in_short).name == rules.in_short
+    long = Grammar.parse("V → MV | 1; M → M⊙M | MM | diag(V) | A").in_short
+    with pytest.raises(GrammarError, match="ends in …, where the name of a grammar leaves out"):
+        find_grammar(long)
+    for text in ("{V → AV | 1", "{{V → AV | 1}}", "{V → AV} | 1"):
+        with pytest.raises(GrammarError):
+            find_grammar(text)
 
 
 def test_a_certificate_of_other_grammars_is_named_after_its_file(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from .grammars.catalogue import (
     named_grammar,
     printed_name,
     reduced_name,
+    without_braces,
 )
 from .grammars.coercion import GrammarLike, as_grammar
 from .grammars.fragments import TYPINGS, Fragment, Typing
@@ -408,6 +409,8 @@ def _read_grammar(content: str, source: str, exhaustive: bool) -> Chosen:
     try:
         data = parse_json(content)
     except ValueError as fault:
+        if '"' not in content and without_braces(content) != content:
+            return Chosen(given_rules(content))
         raise GrammarError(f"{source} is not JSON: {fault}") from None
     proof = proof_of(data)
     if proof is None:

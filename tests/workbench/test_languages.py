@@ -20,6 +20,7 @@ FAULTS = [
     ("· ᵀ «times2» 1", "unknown operation"),
     ("M → MM | «1»", "1 is a column vector, but M is a matrix"),
     ("«X» → A", "not a variable"),
+    ("{«X» → A}", "not a variable"),
     ("M → MM |« »| A", "empty"),
     ("M → A1 «A»", "inner sizes must agree"),
     ("V → A«+»1 | 1", "same sort"),
@@ -51,6 +52,7 @@ def test_what_can_be_typed():
     for text in [*texts, OWN, "· ᵀ 1 ⊙", "r-G_L3 ∪ M → Mᵀ", "r-G_{·, Tr}", "G_L3"]:
         assert isinstance(read_language(text), Language), text
     assert read_language("PPGN").grammar == find_grammar("PPGN")
+    assert read_language("{V → AV | 1}").grammar == find_grammar("V → AV | 1")
     assert read_language("· ᵀ 1 diag ⊙").fragment.operations == read_language("L3").operations
 
 

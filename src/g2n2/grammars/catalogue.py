@@ -195,7 +195,7 @@ def find_grammar(text: str) -> Grammar:
     if (listed := _listed_fragment(text)) is not None:
         return listed.exhaustive()
     if (rules := file_text(text)) is not None:
-        return Grammar.parse(rules, Path(text).stem)
+        return Grammar.parse(without_braces(rules), Path(text).stem)
     if "/" in text or Path(text).suffix in (".json", ".txt"):
         raise GrammarError(f"there is no file {text!r}, and no grammar is called so; {_known()}")
     names = [
@@ -217,9 +217,21 @@ def find_grammar(text: str) -> Grammar:
 
 
 def given_rules(text: str) -> Grammar:
-    """The grammar of these rules, which are its name too."""
-    grammar = Grammar.parse(text)
+    """The grammar of these rules, which are its name too; one pair of braces may stand around."""
+    grammar = Grammar.parse(without_braces(text))
     return grammar.named(grammar.in_short)
+
+
+def without_braces(text: str) -> str:
+    """Rules without the one pair of braces of the name that stands for them."""
+    if (whole := re.fullmatch(r"\s*\{([^{}]*)\}\s*", text)) is None:
+        return text
+    if whole[1].rstrip().endswith("…"):
+        raise GrammarError(
+            f"{text.strip()!r} ends in …, where the name of a grammar leaves out rules: give them "
+            "all"
+        )
+    return whole[1]
 
 
 def named_grammar(text: str) -> Grammar | None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ..errors import G2N2Error, ParseError
-from ..grammars.catalogue import named_grammar, printed_name, set_expression
+from ..grammars.catalogue import named_grammar, printed_name, set_expression, without_braces
 from ..grammars.fragments import Fragment
 from ..grammars.grammar import NO_SENTENCES, Grammar
 from ..grammars.rules import ARROWS, parse_rules
@@ -90,7 +90,7 @@ def _language(text: str) -> Language:
     if _ARROW.search(text):
         base, sign, rules = set_expression(text)
         if not sign:
-            return Language(Grammar.parse(text, GIVEN))
+            return Language(Grammar.parse(without_braces(text), GIVEN))
         grammar = _language(base).grammar
         return Language(grammar | rules if sign in "|∪+" else grammar - rules)
     if (known := named_grammar(text)) is not None:
@@ -117,6 +117,8 @@ def _located(text: str, fault: G2N2Error) -> Fault:
             place = text.rindex(lone[1])
             return Fault(message.split(" in ")[0], place, place + 1)
         return Fault(message, 0, len(text))
+    if whole := re.fullmatch(r"(\s*)\{([^{}]*)\}\s*", text):
+        text = f"{whole[1]} {whole[2]} "  # without braces around it; places stay
     for start, line in _lines(text):
         if (found := _fault_in_line(start, line)) is not None:
             return found
