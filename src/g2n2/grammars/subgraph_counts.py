@@ -118,8 +118,6 @@ def _at_marks(pattern: nx.Graph, apexes: Sequence[int], width: int) -> list[Term
     if len(parts) == 1 and not any(near[apex] for apex in apexes):
         word = homomorphisms(rest, {x: _column((*near[x],)) for x in rest if near[x]}, width=width)
         return None if word is None else [ONE.T, word]
-    if any(near[apex] and first not in pattern[apex] for apex in others):
-        return None
     columns = [A @ at[apex] for apex in others if apex in pattern[first]]
     for part in parts:
         root = min(set(pattern[first]) & set(part), default=None)
