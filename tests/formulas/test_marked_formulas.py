@@ -172,3 +172,24 @@ def test_what_cannot_be_written_is_said(
     model = GrammarGNN(grammar, **(settings | options))  # type: ignore[arg-type]
     with pytest.raises(LoweringError, match=message):
         write_formula(model, term)
+
+
+def test_refusals_show_the_sums_of_the_formula_and_the_rules_with_their_marks() -> None:
+    def refusal(grammar: str, term: str | Term) -> str:
+        with pytest.raises(LoweringError) as caught:
+            requirements(grammar, term)
+        return str(caught.value)
+
+    assert refusal("r-G_L3Σ", formula("induced 2K1")).startswith("(1ᵀ1)² multiplies")
+    assert refusal("r-G_L3Σ", "1ᵀA1 + Σw. 1ᵀw(wᵀA1)").startswith("Σw. 1ᵀw(wᵀA1) multiplies")
+    poor = "V′ → AV′ | v; S → Σv. 1ᵀV′"
+    assert refusal(poor, "(Σw. 1ᵀA³w) + (Σw. 1ᵀdiag(w)A1)").endswith(
+        ": nothing makes Σv. 1ᵀdiag(v)A1 for the summand Σw. 1ᵀdiag(w)A1; the rules are "
+        "S → Σv. 1ᵀV_c′"
+    )
+    assert refusal(poor, "Σv. 1ᵀdiag(v)A1").endswith(
+        "nothing makes Σv. 1ᵀdiag(v)A1; the rules are S → Σv. 1ᵀV_c′"
+    )
+    nested = refusal("V″ → AV″ | u | v; S → Σu. Σv. 1ᵀV″", "Σu. Σv. uᵀA1")
+    assert "Σu. Σv. " in nested
+    assert "S → Σu. Σv. 1ᵀV_c″" in nested

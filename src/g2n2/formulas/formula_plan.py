@@ -27,7 +27,7 @@ from ..language.printing import to_text
 from ..language.sorts import SORTS, M, R, S, Sort, V
 from ..language.terms import ONE, Apply, Number, Term, apply, combination, has_mark_sum, multilinear
 from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of, stages, work
-from .formula_to_atoms import Realiser, simpler, sums
+from .formula_to_atoms import Realiser, rules_text, simpler, sums
 from .marked_formulas import multiplies_sentences, under_marks
 from .piecewise_linear import IDENTITY, relu_units
 
@@ -80,6 +80,14 @@ class Requirements:
         )
 
 
+@dataclass(frozen=True)
+class Marked:
+    """What terms inside marks were, for messages."""
+
+    grammar: Grammar  # with its marks
+    terms: Sequence[Term]  # with their sums over them
+
+
 class FormulaPlan:
     """Terms as readings of a network's last memories."""
 
@@ -91,12 +99,13 @@ class FormulaPlan:
         pooled: bool = True,
         sentence_rules: Sequence[Rule] = (),
         added: Sequence[Fraction] | None = None,
+        marked: Marked | None = None,
     ) -> None:
         self.added = added  # to the sums over a mark, for each term; None without marks
-        self.realiser, self.inputs, self.pooled = realiser, inputs, pooled
+        self.realiser, self.inputs, self.pooled, self.marked = realiser, inputs, pooled, marked
         self.sentence_rules = [(rule, written_out(rule.body)) for rule in sentence_rules]
         self.terms = tuple(written_out(term) for term in terms)
-        self.readings = tuple(self._reading(term) for term in self.terms)
+        self.readings = tuple(self._reading(number) for number in range(len(terms)))
         self.final = [c for reading in self.readings for c in reading.final]
         self.depth = max(1, *map(layer_of, self.final)) if self.final else 1
 
@@ -152,24 +161,58 @@ class FormulaPlan:
             return ceil(half / (1 + steps))
         return ceil(max(0, half - self.inputs.widths[sort]) / max(steps, 1))
 
-    def _reading(self, term: Term) -> Reading:
-        reading = self._best(term)
+    def _reading(self, number: int) -> Reading:
+        reading = self._best(self.terms[number])
         if reading is None:
-            parts = (part for _, part in combination(term) if self._best(part) is None)
-            part = next(parts, term)
-            name = self.realiser.grammar.name or "this grammar"
-            if multiplies_sentences(part):
-                raise LoweringError(
-                    f"{to_text(part)} multiplies sentences, and no rule of {name} does; "
-                    "networks of a grammar with S → SS, such as G_L3, hold products of sentences "
-                    "without marks"
-                )
-            blamed = self.realiser.blamed(part)
-            raise LoweringError(
-                f"{to_text(term)} cannot be written into a network of {name}: nothing makes "
-                f"{to_text(blamed)}; {self.realiser.rules_text(blamed.sort)}"
-            )
+            raise LoweringError(self._refusal(number))
         return reading
+
+    def _refusal(self, number: int) -> str:
+        """Why nothing makes a term, in the words of the formula: with its marks."""
+        given = self.terms[number] if self.marked is None else self.marked.terms[number]
+        summand, part = self._unmade_summand(given)
+        name = self.realiser.grammar.name or "this grammar"
+        if multiplies_sentences(part):
+            return (
+                f"{to_text(summand)} multiplies sentences, and no rule of {name} does; "
+                "networks of a grammar with S → SS, such as G_L3, hold products of sentences "
+                "without marks"
+            )
+        blamed = self.realiser.blamed(part)
+        shown = to_text(blamed)
+        if self.marked is not None:
+            binders = " ".join(f"Σ{mark}." for mark in self.marked.grammar.marks)
+            shown = f"{binders} {shown}" if blamed.sort == S else f"{shown} below {binders}"
+            asked = to_text(summand)
+            shown += f" for the summand {asked}" if asked not in (shown, to_text(given)) else ""
+        return (
+            f"{to_text(given)} cannot be written into a network of {name}: nothing makes "
+            f"{shown}; {self._rules_text(blamed.sort)}"
+        )
+
+    def _unmade_summand(self, given: Term) -> tuple[Term, Term]:
+        """The first summand that nothing makes, as it is in the formula and below the marks."""
+        if self.marked is None:
+            part = self._unmade(given) or given
+            return part, part
+        for _, sentence in combination(given):
+            below = written_out(under_marks(sentence, self.marked.grammar.marks)[0])
+            if (unmade := self._unmade(below)) is not None:
+                return sentence, unmade
+        return given, given
+
+    def _unmade(self, term: Term) -> Term | None:
+        """The first summand that nothing makes."""
+        return next((part for _, part in combination(term) if self._best(part) is None), None)
+
+    def _rules_text(self, sort: Sort) -> str:
+        """The rules of a sort as the user wrote them, with their marks."""
+        if self.marked is None:
+            return rules_text(self.realiser.grammar, (sort,))
+        whole = self.marked.grammar
+        deepest = sort.within(whole.scope)
+        heads = [head for head in whole.variables if head.plain == S] if sort == S else [deepest]
+        return rules_text(whole, heads)
 
     def _best(self, term: Term) -> Reading | None:
         """The reading of least work; None where nothing makes the term."""
@@ -309,8 +352,9 @@ def plan_formulas(
             "formulas are written into networks that sum over marks at the end: take a grammar "
             "such as r-G_L3Σ"
         )
-    words, added = inside(grammar), None
+    words, added, marked = inside(grammar), None, None
     if grammar.scope:
+        marked = Marked(grammar, parsed)
         summed = [under_marks(term, grammar.marks) for term in parsed]
         parsed, added = [term for term, _ in summed], [constant for _, constant in summed]
     for term in parsed:
@@ -320,7 +364,7 @@ def plan_formulas(
                 "grammar with a mark, such as r-G_L3Σ"
             )
     realiser = Realiser(words, inputs, domain, names, by_rules, symmetric)
-    return FormulaPlan(realiser, inputs, parsed, pooled, sentence_rules, added)
+    return FormulaPlan(realiser, inputs, parsed, pooled, sentence_rules, added, marked)
 
 
 def requirements(

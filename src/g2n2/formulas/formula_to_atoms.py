@@ -184,11 +184,16 @@ class Realiser:
         ]
         return min(missing, key=lambda part: part.size, default=term)
 
-    def rules_text(self, sort: Sort) -> str:
-        bodies = " | ".join(rule.body_text() for rule in self.grammar.of_sort(sort))
+
+def rules_text(grammar: Grammar, heads: Sequence[Sort]) -> str:
+    """The rules of some variables in a sentence."""
+    lines = []
+    for head in heads:
+        bodies = " | ".join(rule.body_text() for rule in grammar.of_sort(head))
         if not bodies:
-            return f"{sort.variable} has no rule"
-        return f"the rules are {sort.variable} → {bodies}"
+            return f"{head.variable} has no rule"
+        lines.append(f"{head.variable} → {bodies}")
+    return f"the rules are {'; '.join(lines)}"
 
 
 def shorter(term: Term, entrywise: bool) -> Iterator[Term]:
