@@ -19,7 +19,7 @@ from g2n2.nn.files import load
 from g2n2.nn.model import GrammarGNN
 from g2n2.training.config import RunConfig
 from g2n2.training.fine_tuning import Start, freeze
-from g2n2.training.run import Run
+from g2n2.training.run import HELD_OUT, Run
 from g2n2.training.session import Watch, train_config
 from g2n2.training.setup import prepare
 from g2n2.training.trained_before import TrainedBefore
@@ -122,6 +122,24 @@ def test_other_targets_get_a_new_head_on_the_trained_body(trained: Run) -> None:
     assert last
     assert all(before[name].shape != after[name].shape for name in last)
     assert "another is new" in sentences[0]
+
+
+def test_a_resumed_run_says_what_its_start_was_trained_on(trained: Run, tmp_path: Path) -> None:
+    config = start_config(trained, epochs=2, split="random", seed=3)
+
+    def stop(loop: Any) -> None:
+        if loop.progress.steps == 5:
+            raise KeyboardInterrupt
+
+    graphs, watch = small_set(columns=2), Watch(step=stop)
+    cut = replace(config, checkpoint_seconds=0.0)
+    with no_pictures():
+        with pytest.raises(KeyboardInterrupt):
+            train_config(cut, tmp_path / "run", graphs=graphs, watch=watch)
+        result = train_config(config, tmp_path / "run", graphs=graphs, resume=True)
+    said = Run(tmp_path / "run", "cpu").trained_on.trained_before
+    assert said.endswith(f"{trained.folder} was trained on")
+    assert result.parts.trained_before == said
 
 
 def test_it_resumes_in_the_same_bytes_without_the_run_it_started_from(
@@ -252,6 +270,25 @@ def test_a_split_changed_in_a_chain_keeps_what_none_of_it_was_trained_on(
         assert f"was trained on {count} of the 3 graphs in validation" in notes
 
 
+def test_a_graph_that_is_in_train_and_in_test_was_trained_on(
+    on_molecules: Run, tmp_path: Path
+) -> None:
+    data = Path(on_molecules.config.dataset)
+    lines = data.read_text().splitlines()
+    (tmp_path / "twice.csv").write_text("\n".join([*lines, lines[1].replace("m0", "m30"), ""]))
+    split = {"train": [*range(25)], "validation": [25, 26, 27], "test": [28, 29, 30]}
+    (tmp_path / "split.json").write_text(json.dumps(split))
+    with no_pictures():
+        run = train(
+            tmp_path / "twice.csv", "atoms", out=tmp_path / "run", threads=1,
+            split=f"file:{tmp_path / 'split.json'}", **QUICK,
+        )  # fmt: skip
+    _, known = started(run, data, tmp_path / "again", seed=3)
+    first = on_molecules.own_graphs().source["smiles"][0]
+    assert first in texts_of(run, "test")
+    assert first in known
+
+
 def test_a_split_of_which_less_than_a_tenth_is_left_is_not_taken_over() -> None:
     graphs = small_set(graphs=60)
     own = np.repeat(["train", "validation", "test"], 20)
@@ -304,6 +341,15 @@ def test_what_may_have_been_trained_on_is_counted_where_it_is_not_known(
     assert 0 < count < len(texts)
     before = tuned.trained_on.trained_before
     assert before == f"{count} of which {folder} may have been trained on"
+    never = [text for text in texts if len(text) <= largest][:1]
+    (folder / HELD_OUT).write_text("\n".join(["smiles", *never, ""]))
+    moved = Path(on_molecules.config.dataset).rename(tmp_path / "elsewhere.csv")
+    try:
+        again, _ = started(Run(folder, "cpu"), data, tmp_path / "held-out", seed=3)
+    finally:
+        moved.rename(on_molecules.config.dataset)
+    assert texts_of(again, "test") == texts
+    assert again.trained_on.trained_before.startswith(f"{count - 1} of which")
     network = Path(shutil.copy(folder / "best.safetensors", tmp_path / "network.safetensors"))
     with no_pictures():
         tuned = train(

@@ -8,7 +8,13 @@ import pytest
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
 from g2n2.training.config import RunConfig
-from g2n2.training.setup import load_graphs, prepare, refuse_unknown_names, takes_edges
+from g2n2.training.setup import (
+    load_graphs,
+    prepare,
+    refuse_one_class,
+    refuse_unknown_names,
+    takes_edges,
+)
 from small_sets import small_set
 
 
@@ -132,3 +138,11 @@ def test_a_limit_keeps_the_parts_that_came_with_the_data():
     for part, rows in graphs.splits.items():
         assert {part_of[graphs.adjacency(i).tobytes()] for i in rows} == {part}
     assert sum(map(len, graphs.splits.values())) == 50
+
+
+def test_one_target_of_two_classes_suffices() -> None:
+    graphs = small_set(kind="binary", columns=2)
+    one = np.where(np.arange(2) == 0, 1.0, graphs.targets)
+    refuse_one_class(replace(graphs, targets=one))
+    with pytest.raises(DataError, match="every known value of t0, t1 is one class"):
+        refuse_one_class(replace(graphs, targets=np.ones_like(one)))

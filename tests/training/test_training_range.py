@@ -159,3 +159,25 @@ def test_a_feature_called_as_an_element_is_a_feature():
     found = TrainingRange.of(without, distances=False)
     assert found.unseen_elements(having) == [[]] * 4
     assert all(notes[0] == "C 1 of a node, in training always 0" for notes in found.notes(having))
+
+
+def test_far_more_heavy_atoms_are_far_where_hydrogens_are_nodes() -> None:
+    """Of as many nodes: the hydrogens are fewer."""
+    graphs = small_set(graphs=2)
+    sizes = np.array([10, 10])
+    ends = np.stack([np.arange(9), np.arange(1, 10)])
+    edges = np.concatenate([ends, ends[::-1]], axis=1)
+    features = np.zeros((20, 2), np.float32)
+    features[:5, 0] = 1  # hydrogens: 5 of the first graph, 1 of the second
+    features[10, 0] = 1
+    graphs = replace(
+        graphs,
+        sizes=sizes,
+        edge_counts=np.array([18, 18]),
+        edges=np.concatenate([edges, edges], axis=1),
+        node_features=features,
+        edge_features=np.zeros((36, 0), np.float32),
+        node_names=("H", "formal charge"),
+    )
+    assert TrainingRange.of(graphs.select([0]), distances=False).far(graphs).tolist() == [0, 1]
+    assert TrainingRange.of(graphs.select([1]), distances=False).far(graphs).tolist() == [1, 0]
