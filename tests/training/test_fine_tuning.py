@@ -210,9 +210,9 @@ def on_molecules(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def started(run: Run, data: Path, out: Path, **changes: Any) -> tuple[Run, list[str]]:
     """A run that starts from another, with the texts of its training molecules."""
-    settings = {"epochs": 1, "batch": 8, "device": "cpu", "threads": 1, **changes}
+    settings = {"start": run.folder, "epochs": 1, "batch": 8, "device": "cpu", "threads": 1}
     with no_pictures():
-        tuned = train(data, "atoms", out=out, start=run.folder, **settings)
+        tuned = train(data, "atoms", out=out, **settings | changes)
     return tuned, texts_of(tuned, "train")
 
 
@@ -251,11 +251,12 @@ def test_a_split_changed_in_a_chain_keeps_what_none_of_it_was_trained_on(
     rest = sorted({*range(30)} - {*held["validation"], *held["test"]})
     (tmp_path / "split.json").write_text(json.dumps({"train": rest, **held}))
     split = f"file:{tmp_path / 'split.json'}"
-    second, _ = started(on_molecules, data, tmp_path / "second", split=split)
+    first = on_molecules.folder / "best.safetensors"  # its run is known too
+    second, _ = started(on_molecules, data, tmp_path / "second", split=split, start=first)
     again, known = started(second, data, tmp_path / "again", seed=7)
     notes = " ".join(again.trained_on.notes)
     assert "has all these graphs" not in notes
-    without = f"without what {on_molecules.folder} was trained on"
+    without = f"without what {first} was trained on"
     before = {*texts_of(on_molecules, "train"), *texts_of(second, "train")}
     if new:
         assert f"The split is that of {second.folder} {without}: 28/1/1 graphs." in notes

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +17,9 @@ from ..data.splits import PARTS, smiles_of
 from ..data.summary import graph_keys
 from ..errors import DataError
 from .config import RunConfig
-from .run import HELD_OUT, Run, is_pretrained, run_path
+from .fine_tuning import Start
+from .run import HELD_OUT, Run, is_pretrained
 from .setup import Parts, chosen_graphs, prepare
-
-if TYPE_CHECKING:
-    from .fine_tuning import Start
-
 
 LEAST_LEFT = 0.1
 """Of the validation and of the test graphs of a run, for its split to be taken over."""
@@ -155,7 +151,7 @@ def _ancestry(start: Start) -> Iterator[tuple[str, Run | None]]:
         folders.add(str(run.folder))
         name = run.config.start
         try:
-            run = Run(run_path(name), "cpu")
+            run = Start.find(name).run
         except DataError:
             run = None
 
