@@ -123,6 +123,7 @@ def test_predictions_say_which_columns_are_read(here):
     text = CliRunner().invoke(cli.app, words).stderr
     assert [row["id"] for row in read(here / "two-out.csv")] == ["CCO", "CCC"]
     assert "note: Column smiles gives the molecules." in text
+    assert "note: Column smiles gives the ids." in text
     assert "product looks like SMILES too; --smiles product" in text
     words = ("predict", str(source), "new.csv", "--out", "three.csv")
     text = CliRunner().invoke(cli.app, words).stderr

@@ -311,7 +311,7 @@ class GraphStream:
         repeated = next((name for name in names if name and hash(name) in twice), None)
         total = facts.rows or sum(map(len, file.blocks()))
         notes = [*molecules.choice]
-        if molecules.smiles and molecules.naming not in (None, molecules.smiles):
+        if molecules.smiles and molecules.naming:
             notes.append(f"Column {molecules.naming} gives the ids.")
         name = options.set_name(file.name)
         return cls(name, label, total, options, repeated, molecules, tuple(notes))
