@@ -112,7 +112,7 @@ def compare(
     """
     check_option("mode", mode, MODES, GrammarError)
     check_option("assume", assume, ASSUMPTIONS, GrammarError)
-    first, second = told_apart([_test_or_grammar(left), _test_or_grammar(right)])
+    first, second = told_apart([_test_or_grammar(left), _test_or_grammar(right)], [left, right])
     if isinstance(first, WLTest) or isinstance(second, WLTest):
         return compare_with_test(first, second, mode)
     return compare_grammars(first, second, mode, assume)
@@ -157,7 +157,7 @@ def measure_power(
     suites = [suite] if isinstance(suite, str | Path | Suite) else list(suite)
     if not given or not suites:
         raise DataError("nothing to measure: give at least one grammar and one suite")
-    chosen = told_apart([_test_or_grammar(grammar) for grammar in given])
+    chosen = told_apart([_test_or_grammar(grammar) for grammar in given], given)
     rows = []
     for loaded in [find_suite(suite, pairs, data) for suite in suites]:
         for one in chosen:

@@ -158,3 +158,18 @@ def test_grammars_given_as_rules_are_told_apart_by_them():
     assert "{V_c → AV_c | 1} as words\n" in printed
     assert "{V_c → 1} as words\n" in printed
     assert "given" not in printed
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    files = [tmp_path / folder / "mine.txt" for folder in ("x", "z")]
+    for file, rules in zip(files, ("V → AV | 1", "V → 1"), strict=True):
+        file.parent.mkdir()
+        file.write_text(rules, encoding="utf-8")
+    x, z = map(str, files)
+    assert "words alone: x/mine ⊋ z/mine" in run("compare", x, z)[1]
+    rows = json.loads(run("power", z, x, z, "r-G_L1", "--suite", "csl", "--json")[1])
+    assert {row["grammar"] for row in rows} == {"z/mine", "x/mine", "r-G_L1"}
+    other = tmp_path / "y" / "x" / "mine.txt"
+    other.parent.mkdir(parents=True)
+    other.write_text("V → AV | diag(V)V | 1", encoding="utf-8")
+    assert "words alone: mine (1) ⊊ mine (2)" in run("compare", x, str(other))[1]

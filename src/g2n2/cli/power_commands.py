@@ -169,7 +169,8 @@ def power(
     networks = {text: network_of(text) for text in grammars if _is_saved(text)}
     taken = [of_words_or_test(text, reduce) for text in grammars if text not in networks]
     notes = [one.note for one in taken if not isinstance(one, WLTest) and one.note]
-    asked = told_apart([one if isinstance(one, WLTest) else one.grammar for one in taken])
+    texts = [text for text in grammars if text not in networks]
+    asked = told_apart([one if isinstance(one, WLTest) else one.grammar for one in taken], texts)
     verdict = sum((network.power() for network in networks.values()), Verdict())
     if not suite:
         verdict += _power_verdict([], asked, with_f)

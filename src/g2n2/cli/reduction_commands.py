@@ -132,7 +132,7 @@ def compare(
             raise ReductionError("a comparison with a WL test has no certificate; leave out --out")
         _compare_with_test(first, second, json)
         return
-    a, b = told_apart([first.grammar, second.grammar])
+    a, b = told_apart([first.grammar, second.grammar], [left, right])
     with show.waiting(f"comparing {a.name} and {b.name}"):
         comparisons = [run(a, b, "words", assume), run(a, b, "with f", assume)]
         verdicts = [comparison_verdict(comparison) for comparison in comparisons]

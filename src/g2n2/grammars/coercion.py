@@ -95,14 +95,36 @@ def _object(grammar: Any) -> Grammar:
     return chosen
 
 
-def told_apart(sides: Sequence[Any]) -> list[Any]:
-    """Grammars and WL tests, each with a name; different grammars of one name are numbered."""
-    named = [side if side.name else side.named(side.in_short) for side in sides]
+def told_apart(sides: Sequence[Any], sources: Sequence[Any] = ()) -> list[Any]:
+    """Grammars and WL tests, each with a name, so that different grammars have different names.
 
-    def numbered(side: Any) -> Any:
-        namesakes = list(dict.fromkeys(other for other in named if other.name == side.name))
+    Those of one name get the folder of the file each is from in front, if `sources`, what the user
+    gave for each side, has files in different folders; else they are numbered.
+    """
+    named = [side if side.name else side.named(side.in_short) for side in sides]
+    folders = [*map(_folder, sources), *[""] * (len(named) - len(sources))]
+
+    def apart(side: Any, folder: str) -> Any:
+        placed = dict.fromkeys(
+            (other, place)
+            for other, place in zip(named, folders, strict=True)
+            if other.name == side.name
+        )
+        namesakes = list(dict.fromkeys(other for other, _ in placed))
         if len(namesakes) == 1 or not isinstance(side, Grammar):
             return side
+        places = {place for _, place in placed}
+        if "" not in places and len(places) == len(placed):
+            return side.named(f"{folder}/{side.name}")
         return side.named(f"{side.name} ({namesakes.index(side) + 1})")
 
-    return [numbered(side) for side in named]
+    return [apart(side, folder) for side, folder in zip(named, folders, strict=True)]
+
+
+def _folder(source: Any) -> str:
+    """The name of the folder a file is in; empty for what is no file."""
+    is_path = isinstance(source, str | os.PathLike)
+    try:
+        return Path(source).resolve().parent.name if is_path and Path(source).is_file() else ""
+    except (OSError, ValueError):  # rules, too long for a name of a file
+        return ""
