@@ -79,6 +79,7 @@ ANCHORS: dict[tuple[str, str | None], tuple[str, str, str, str]] = {
     ("r-G_L3 ∖ {MM}", None): (SAME, ANY, SAME, SAME),
     ("r-G_L3 ∖ {diag(V_c)}", "S → VᵀV"): (ANY, ANY, ANY, SAME),
 }
+BOUNDED_BY_1WL = ("{·,ᵀ,1}", "L1", "r-G_L1", "r-G_L3 ∖ {M⊙M}")
 
 
 @pytest.mark.parametrize("engine", ["closure", "random_probes"])
@@ -89,10 +90,10 @@ def test_columns_of_the_anchor_table(name: str, readout: str | None, engine: str
         found = separate(find_grammar(name), g, h, engine, readout=readout)
         assert found.engine == engine
         if expected == SAME:
-            # What 2-FWL tells apart, mixing cannot call the same for good.
-            merged_by_2fwl = pair == "srg"
+            # What the test that bounds it tells apart, mixing cannot call the same for good.
+            merged = pair == "srg" or name in BOUNDED_BY_1WL
             assert found.verdict == (
-                SAME if engine == "closure" or merged_by_2fwl else "same up to 8 layers"
+                SAME if engine == "closure" or merged else "same up to 8 layers"
             )
             assert found.primes == PRIMES[:2]
             assert found.sentence is None
@@ -378,6 +379,26 @@ def test_functions_are_refused_with_the_rule_that_applies_them(engine: str) -> N
 def padded(name: str) -> nx.Graph:
     """A graph of 16 nodes beside a path, 36 nodes in all."""
     return nx.disjoint_union(nx.from_numpy_array(adjacency(name)), nx.path_graph(20))
+
+
+@pytest.mark.parametrize(
+    ("grammar", "pair", "directed", "note"),
+    [
+        ("r-G_L1", ("C6", "2·C3"), False, "1-WL merges them too"),
+        ("G_L1", ("C6", "2·C3"), False, "1-WL merges them too"),
+        ("V → AV + A1 | 1", ("C6", "2·C3"), False, "1-WL merges them too"),
+        ("V → AV | 1", ("C6", "2·C3"), True, "1-WL merges them too"),
+        ("M → MM | A; S → Tr(M)", ("C6", "2·C3"), False, "2-FWL tells them apart; more layers"),
+    ],
+)
+def test_without_a_closure_the_least_test_that_bounds_the_words_decides(
+    grammar: str, pair: tuple[str, str], directed: bool, note: str
+) -> None:
+    found = separate(
+        find_grammar(grammar), *pair, engine="random_probes", layers=1, directed=directed
+    )
+    assert note in found.note
+    assert found.verdict == ("same" if "1-WL" in note else "same up to 1 layer")
 
 
 def test_auto_takes_the_closure_for_small_graphs_and_random_probes_for_large_ones() -> None:

@@ -26,7 +26,7 @@ from .memory_limit import DEFAULT_MEMORY_LIMIT, check_memory
 from .random_probes import LAYERS, WIDTH, probe_pair
 from .refinement import Refinement
 from .shortest import MAX_SIZE, shortest_sentence
-from .wl_tests import WLTest, bound_of
+from .wl_tests import ONE_WL, WLTest, bound_of, bounded_by_1wl
 
 __all__ = [
     "Engine",
@@ -304,6 +304,9 @@ class _Comparison:
         verdict = f"same up to {counted(self.most_layers, 'layer')}"
         rules = (*self.grammar.rules, *self.grammar.sentences)
         bound = bound_of(rules, self.grammar.operations)
+        if self.level == "graph" and bounded_by_1wl(rules, self.grammar.operations):
+            undirected = all(np.array_equal(graph, graph.T) for graph in self.graphs)
+            bound = ONE_WL if undirected else bound
         if bound is None or (bound.marks and self.level != "graph"):
             return verdict, "more layers may tell them apart"
         try:

@@ -21,6 +21,7 @@ from ..grammars.rules import Rule, rule_depth
 from ..graphs import GraphLike
 from ..language.operations import BINDERS, OPERATIONS
 from ..language.sorts import S
+from ..language.terms import leaves
 from .colours import ColourHistory
 from .marked_refinement import Pooling, refine_marked
 from .memory_limit import DEFAULT_MEMORY_LIMIT
@@ -37,6 +38,8 @@ _SAME_POWER = {
     (2, 1): "r-G_L1ΣΣ", (2, 2): "r-G_L3ΣΣ",
 }  # fmt: skip
 """By marks and the k of the folklore test."""
+_OF_TREES = frozenset({"matmul", "transpose", "one", "diag", "add", "scale"})
+"""Operations whose sentences are sums of homomorphism counts of forests."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,12 @@ def bounded_by_2fwl(operations: Iterable[str]) -> bool:
     """
     used = [OPERATIONS[name] for name in operations]
     return all(op.kind not in ("pointwise", "binder") and op.axes.treewidth_two for op in used)
+
+
+def bounded_by_1wl(rules: Iterable[Rule], operations: Iterable[str]) -> bool:
+    """Whether undirected graphs that 1-WL merges have equal sentences: words of L1 with + and ×."""
+    named = {leaf.name for rule in rules for leaf in leaves(rule.body)}
+    return named <= {"A", "1", "I", "J"} and {*operations} <= _OF_TREES
 
 
 def upper_bound(grammar: Grammar) -> WLTest | None:
