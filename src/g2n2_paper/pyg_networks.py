@@ -44,16 +44,10 @@ class GINE(ConvolutionGNN):
 
     def network(self, adjacency: Tensor, nodes: Tensor, edges: Tensor, mask: Tensor) -> Tensor:
         """Tensors in, tensors out; only real nodes are computed."""
-        graph, start, end = adjacency.nonzero(as_tuple=True)
-        number = (mask.flatten().cumsum(0) - 1).view(mask.shape)
-        index = torch.stack([number[graph, start], number[graph, end]])
-        features = edges[graph, start, end]
+        index, features = _listed(adjacency != 0, edges, mask)
         values = nodes
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            rows = convolution(values[mask], index, features)
-            values = rows.new_zeros(*mask.shape, rows.shape[1])
-            values[mask] = rows
-            values = norm(values, mask).relu()
+            values = norm(_padded(convolution(values[mask], index, features), mask), mask).relu()
         ones = mask.to(values.dtype).unsqueeze(-1)
         output: Tensor = self.readout({"V": values}, mask, {"1": ones})
         return output
@@ -100,16 +94,25 @@ class SchNet(nn.Module):
         """Tensors in, tensors out; only real nodes are computed."""
         distances = edges[..., -1].float()
         near = (distances > 0) & (distances <= self.schnet.cutoff)
-        graph, start, end = near.nonzero(as_tuple=True)
-        number = (mask.flatten().cumsum(0) - 1).view(mask.shape)
-        pairs = torch.stack([number[graph, start], number[graph, end]])
-        self.pairs = pairs, distances[graph, start, end]
+        self.pairs = _listed(near, distances, mask)
         elements = nodes[mask][:, :ELEMENTS].argmax(1)
         alone = torch.arange(len(elements), device=mask.device)  # an output for each atom
         each = self.schnet(elements, elements, alone)  # which does not look at positions
-        values = each.new_zeros(*mask.shape, 1).masked_scatter(mask.unsqueeze(-1), each)
-        output: Tensor = self.readout({"V": values}, mask, {"1": mask.to(each.dtype).unsqueeze(-1)})
+        ones = mask.to(each.dtype).unsqueeze(-1)
+        output: Tensor = self.readout({"V": _padded(each, mask)}, mask, {"1": ones})
         return output
+
+
+def _listed(present: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The `present` pairs of a padded batch as PyG lists them, `[2, E]`, and their values."""
+    graph, start, end = present.nonzero(as_tuple=True)
+    number = (mask.flatten().cumsum(0) - 1).view(mask.shape)  # of each real node
+    return torch.stack([number[graph, start], number[graph, end]]), values[graph, start, end]
+
+
+def _padded(rows: Tensor, mask: Tensor) -> Tensor:
+    """`[R, C]` rows of the real nodes as `[B, N, C]`, zero at the padding."""
+    return rows.new_zeros(*mask.shape, rows.shape[1]).masked_scatter(mask.unsqueeze(-1), rows)
 
 
 NETWORKS = {

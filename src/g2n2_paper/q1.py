@@ -44,7 +44,17 @@ REDUCED = next(iter(GRAMMARS))
 READOUTS: dict[str, str | None] = {"own": None, "network": "network"}
 LAYERS, WIDTH, EPOCHS, SEEDS = 3, 32, 12, (0, 1, 2)
 EQUAL_EPOCHS = 40
-EQUAL_WIDTHS = dict(zip(GRAMMARS, (32, 18, 24, 28, 38, 38, 37, 35, 47), strict=True))
+EQUAL_WIDTHS = {
+    "r-G_L3": 32,
+    "G_L3": 18,
+    "i-G_L3": 24,
+    "r-G_L3+transpose": 28,
+    "r-G_L3-hadamard": 38,
+    "r-G_L3-product": 38,
+    "r-G_L3-diagonal": 37,
+    "r-G_L3-vector": 35,
+    "four-rule": 47,
+}
 """Widths at which networks have about as many weights as r-G_L3 at width 32."""
 
 
