@@ -281,3 +281,16 @@ def test_plain_files_have_a_bound(tmp_path: Path) -> None:
     assert read_file(tmp_path / "a.txt", 5) == b"12345"
     with pytest.raises(DataError, match="more than 4 bytes"):
         read_file(tmp_path / "a.txt", 4)
+
+
+def test_a_gzip_file_that_is_cut_short_is_refused_with_a_way_to_keep_the_rest(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.csv.gz"
+    whole = gzip.compress(b"smiles,y\n" + b"".join(b"C,%d\n" % n**3 for n in range(999)))
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"is cut short.*gzip -dc a\.csv\.gz > part-of-a\.csv$"):
+        read_graphs(path)
+    path.write_bytes(whole[:99] + b"\0" * 99 + whole[198:])
+    with pytest.raises(DataError, match="it is damaged; get it again"):
+        read_graphs(path)

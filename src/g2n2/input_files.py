@@ -189,9 +189,15 @@ def _opened(path: str | Path) -> Iterator[IO[bytes]]:
         raise _not_a_file(path, "a folder") from error
     except FileNotFoundError as error:
         raise DataError(f"no file {str(path)!r}: check the path") from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except EOFError as error:
+        name = Path(path).name
         raise DataError(
-            f"{path} is no whole gzip file ({error}): it is truncated or damaged; get it again"
+            f"{path} is no whole gzip file: it is cut short, and nobody knows how much is missing; "
+            f"get it again, or keep what is left of it with gzip -dc {name} > part-of-{name[:-3]}"
+        ) from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"{path} is no whole gzip file ({error}): it is damaged; get it again"
         ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

@@ -257,6 +257,21 @@ def test_an_sdf_cut_within_a_value_does_not_give_half_of_it(tmp_path: Path) -> N
         assert read_graphs(path).targets.tolist() == [[1.5], [2]]
 
 
+def test_an_sdf_cut_before_its_charges_gives_no_neutral_molecule(tmp_path: Path) -> None:
+    from rdkit import Chem
+
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CC(=O)[O-]"))
+    path = tmp_path / "a.sdf"
+    for end in ("M  CHG", "M  END"):
+        path.write_text(f"{block}$$$$\n{block.partition(end)[0]}")
+        graphs = read_graphs(path)
+        assert graphs.source["smiles"] == ("CC(=O)[O-]",)
+        assert any("molecule 2: it has no line M  END" in note for note in graphs.notes)
+    for end in ("", "\n", "\n\n"):  # whole, but without $$$$
+        path.write_text(f"{block}$$$$\n{block.rstrip()}{end}")
+        assert read_graphs(path).source["smiles"] == ("CC(=O)[O-]",) * 2
+
+
 def test_semicolons_tabs_gzip_and_the_mark_of_excel(tmp_path: Path) -> None:
     expected = [3, 1]
     for name, text in (
@@ -569,3 +584,19 @@ def test_the_molecules_before_the_end_of_a_cut_xyz_are_read(tmp_path: Path) -> N
     assert any("1 of 3 records is skipped" in note and "cut short" in note for note in graphs.notes)
     with pytest.raises(DataError, match="cut short"):
         read_graphs(path, on_bad="refuse")
+
+
+def test_a_last_coordinate_that_is_cut_off_is_not_read(tmp_path: Path) -> None:
+    path, whole = tmp_path / "cut.xyz", WATER.format(comment="y=1") + WATER.format(comment="y=2")
+    for lost in (2, 3, 4):  # of `-0.471` and its newline
+        path.write_text(whole[:-lost])
+        graphs = read_graphs(path)
+        assert graphs.targets.tolist() == [[1]]
+        assert any("line 10: the file ends within 'H 0.0 -0.757 -0." in n for n in graphs.notes)
+    for end in ("", "\n", "\r\n"):
+        path.write_bytes(whole[:-1].encode() + end.encode())
+        assert read_graphs(path).targets.tolist() == [[1], [2]]
+    path.write_text("1\n\nHe 0 0 0")
+    assert read_graphs(path).sizes.tolist() == [1]
+    path.write_text("1\n\nHe 0.25 0 0.5 7")  # the cut may be in a column that is not read
+    assert read_graphs(path).sizes.tolist() == [1]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -87,6 +87,8 @@ def _sdf_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
         last = "".join(tail.splitlines(keepends=True)[-1:])
         cut = not ended and tail.strip() and (last.startswith(">") or not last.endswith("\n"))
         fault = "its last data item has no end: the file is cut short" if cut else ""
+        if not ended and "M  END" not in text:  # its charges and isotopes stand below its bonds
+            fault = "it has no line M  END: the file is cut short"
         yield MoleculeRecord(f"molecule {number}", properties, f"{head}M  END\n", fault=fault)
     if not number:
         raise DataError(f"{source} is empty; expected SDF records that end with $$$$")
@@ -136,11 +138,26 @@ def _xyz_records(lines: Iterable[str], source: str) -> Iterator[MoleculeRecord]:
         place, properties = f"molecule {molecules}", _comment(body[0][1].rstrip("\r\n"))
         try:
             atoms = tuple(_atom(text, f"line {number}") for number, text in body[1:])
+            if _may_be_cut([text for _, text in body[1:]]):
+                raise DataError(
+                    f"line {body[-1][0]}: the file ends within {body[-1][1].strip()[:60]!r}, whose "
+                    "last coordinate has fewer digits than others: it may be cut short; if it is "
+                    "whole, end the line"
+                )
             yield MoleculeRecord(place, properties, atoms=atoms)
         except DataError as fault:
             yield MoleculeRecord(place, properties, fault=str(fault))
     if not molecules:
         raise DataError(f"{source} is empty; expected the number of atoms on its first line")
+
+
+def _may_be_cut(lines: Sequence[str]) -> bool:
+    """Whether the last atom's line has no end and its z fewer decimals than another coordinate."""
+    cells = lines[-1].split()
+    if lines[-1].endswith("\n") or len(cells) != 4:
+        return False
+    decimals = [len(cell.partition(".")[2]) for line in lines for cell in line.split()[1:4]]
+    return decimals[-1] < max(decimals)
 
 
 def _atom(line: str, where: str) -> tuple[str, float, float, float]:
