@@ -2,9 +2,10 @@
 
 joint/width32/TRACK/NETWORK/modern       all twelve targets at once; also width64
 single/TARGET/TRACK/NETWORK/RECIPE       one target, width 64; `modern` is that of version 0.2
-single/TARGET/distance/G2N2/defaults[/wider]/epochs-N
+single/TARGET/distance/G2N2/defaults[/wider][/width-W]/epochs-N
                                          with the library's present defaults for so many epochs,
                                          also with distances of short and long range
+…/G2N2/paper/epochs-N                    the recipe of the paper for longer
 …/SchNet/published/epochs-N              PyG's SchNet, its own width and layers, our training
 …/G2N2+D/defaults/epochs-N               the grammar with moments of learned charges as sentences
 …/PPGN/modern/equal-time                 as many epochs as fit into the seconds of G²N²
@@ -21,10 +22,9 @@ sums/elements, sums/extent               the fitted sums alone, without a networ
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +67,24 @@ of D, up to 300 Å² on QM9, are otherwise thirty times as large as what else is
 dipoles a sixth."""
 COMPARED = ("r2", "u0")
 """Targets that PPGN, the track `bonds` and the recipe `paper` are run for."""
-AGAIN = {20: ("u0", "homo", "mu", "r2"), 100: ("u0", "homo", "mu", "alpha", "r2")}
-"""Epochs to targets that the present defaults are run for."""
+AGAIN = ("u0", "homo", "mu", "alpha", "r2")
+"""Targets that the present defaults are run for."""
 MOMENTS = ("mu", "r2")
-"""Targets that are moments of charges."""
+"""Those that are moments of charges."""
+DEFAULTS = {
+    "G2N2/defaults/epochs-100": AGAIN,
+    "G2N2/defaults/wider/epochs-100": AGAIN,
+    "G2N2+D/defaults/epochs-100": MOMENTS,
+    "G2N2/defaults/wider/width-128/epochs-200": ("u0", "homo", "alpha"),
+    "G2N2/paper/epochs-100": COMPARED,
+}
+"""Long runs to their targets."""
+SEVERAL = {
+    "single/u0/distance/G2N2/defaults/wider/epochs-100": 3,
+    "single/r2/distance/G2N2/defaults/epochs-100": 3,
+    "single/r2/distance/G2N2+D/defaults/epochs-100": 3,
+}
+"""Runs to their number of seeds, where it is not one."""
 WIDER = ("raw", "square", "inverse", "rbf16", "rbf32:6")
 """Distances with short and long range."""
 RECIPE_OF = {"modern": MODERN_BEFORE, "defaults": "modern", "published": "modern"}
@@ -98,8 +112,8 @@ SMOKE_CELLS = (
     "joint/width32/distance/G2N2/modern",
     "joint/width32/bonds/PPGN/modern/equal-time",
     "single/r2/distance/G2N2/paper",
-    "single/u0/distance/G2N2/defaults/wider/epochs-20",
-    "single/mu/distance/G2N2+D/defaults/epochs-20",
+    "single/u0/distance/G2N2/defaults/wider/epochs-100",
+    "single/mu/distance/G2N2+D/defaults/epochs-100",
     SCHNET,
     "collapse/u0",
     "sums/extent",
@@ -132,10 +146,8 @@ def run_names() -> Iterator[str]:
         yield from (plain, ppgn, ppgn + EQUAL_TIME, plain.replace("distance", "bonds"))
         yield plain.replace("modern", "paper")
     yield from (single(t.name) for t in QM9_TARGETS if t.name not in COMPARED)
-    for epochs, targets in AGAIN.items():
-        for target, tail in product(targets, ("", "/wider")):
-            yield f"single/{target}/distance/G2N2/defaults{tail}/epochs-{epochs}"
-        yield from (f"single/{t}/distance/G2N2+D/defaults/epochs-{epochs}" for t in MOMENTS)
+    for tail, targets in DEFAULTS.items():
+        yield from (f"single/{target}/distance/{tail}" for target in targets)
     yield SCHNET
 
 
@@ -143,6 +155,7 @@ def config(name: str, smoke: bool = False, seed: int = 0) -> RunConfig:
     """The training run that a name says."""
     kind, what, track, network, recipe, *rest = name.split("/")
     target, width = (what, 64) if kind == "single" else (None, int(what.removeprefix("width")))
+    width = given(rest, "width") or width
     narrow = recipe != "paper" and width == 32 and track == "distance"
     if network == "SchNet":
         published = {"baseline": "SchNet", "width": 8 if smoke else 128, "layers": 6}
@@ -174,14 +187,20 @@ def _is_fine(track: str, target: str | None) -> bool:
 
 
 def _epochs(target: str | None, recipe: str, rest: list[str], smoke: bool) -> int:
-    given = [int(part.removeprefix("epochs-")) for part in rest if part.startswith("epochs-")]
+    named = given(rest, "epochs")
     if smoke:
-        return 3 if given or "long" in rest else 2
-    if given:
-        return given[0]
+        return 3 if named or "long" in rest else 2
+    if named:
+        return named
     if "long" in rest or recipe == "paper":
         return EPOCHS["long" if "long" in rest else "paper"]
     return EPOCHS["joint" if not target else "compared" if target in COMPARED else "single"]
+
+
+def given(parts: Iterable[str], word: str) -> int | None:
+    """The number that a name gives: 100 of `epochs-100`; None if it gives none."""
+    numbers = (part.removeprefix(f"{word}-") for part in parts if part.startswith(f"{word}-"))
+    return next(map(int, numbers), None)
 
 
 def speed_name(name: str) -> str:
@@ -203,6 +222,9 @@ def cells(smoke: bool = False) -> list[Cell]:
             epochs = partial(equal_time_epochs, speed=speeds[speed_name(name)])
         everything.append(training_cell("q2", name, config(name, smoke), epochs=epochs))
     everything += _repeated(smoke)
+    for name, seeds in SEVERAL.items():
+        others = range(1, seeds)
+        everything += [training_cell("q2", name, config(name, smoke, seed)) for seed in others]
     for sums, tail in (("elements", ""), ("extent", "/extent")):
         everything.append(sums_cell(f"sums/{sums}", config(JOINT + tail, smoke)))
     return [c for c in everything if not smoke or (c.name in SMOKE_CELLS and c.seed == 0)]

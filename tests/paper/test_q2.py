@@ -76,7 +76,8 @@ def test_names_say_what_a_run_is():
         assert run.target == ((words[1],) if words[0] == "single" else ())
         assert run.options["track"] == words[2]
         assert (run.preset == "ppgn") == (words[3] == "PPGN")
-        assert run.width == (64 if run.target or "width64" in words else 32)
+        width = 128 if "width-128" in words else 64
+        assert run.width == (width if run.target or "width64" in words else 32)
         assert run.references == ("paper" not in words)
         assert run.extent == ("extent" in words)
         assert (run.distance is not None) == ("wider" in words)
@@ -106,19 +107,39 @@ def test_precision_rate_and_epochs(name, precision, rate, epochs):
 
 def test_runs_of_the_defaults_differ_in_one_thing_each():
     runs = {name: config(name) for name in q2.run_names() if "/epochs-" in name}
-    assert len(runs) == 4 * 2 + 2 + 5 * 2 + 2 + 1
-    plain = runs["single/r2/distance/G2N2/defaults/epochs-20"]
-    assert (plain.recipe, plain.preset, plain.epochs, plain.width) == ("modern", None, 20, 64)
-    wider = runs["single/r2/distance/G2N2/defaults/wider/epochs-20"]
+    assert len(runs) == 5 + 5 + 2 + 3 + 2 + 1
+    plain = runs["single/r2/distance/G2N2/defaults/epochs-100"]
+    assert (plain.recipe, plain.preset, plain.epochs, plain.width) == ("modern", None, 100, 64)
+    assert config("single/r2/distance/G2N2/defaults/epochs-20") == replace(plain, epochs=20)
+    wider = runs["single/r2/distance/G2N2/defaults/wider/epochs-100"]
     assert wider == replace(plain, distance=("raw", "square", "inverse", "rbf16", "rbf32:6"))
-    moments = runs["single/r2/distance/G2N2+D/defaults/epochs-20"]
+    moments = runs["single/r2/distance/G2N2+D/defaults/epochs-100"]
     assert moments == replace(plain, grammar=q2.GRAMMARS["G2N2+D"])
     # the same rules, and supports that differ by a number alone
     own, named = Grammar.parse(q2.GRAMMARS["G2N2+D"]), find_grammar("r-G_L3+D")
     rules = "; ".join(line for line in str(own).splitlines() if "=" not in line)
     respelled = rules.replace("C_1", "D").replace("C_2", "C")
     assert respelled.split("; ") == [line for line in str(named).splitlines() if "=" not in line]
-    assert runs["single/r2/distance/G2N2/defaults/epochs-100"] == replace(plain, epochs=100)
+    larger = runs["single/u0/distance/G2N2/defaults/wider/width-128/epochs-200"]
+    wide = runs["single/u0/distance/G2N2/defaults/wider/epochs-100"]
+    assert larger == replace(wide, width=128, epochs=200)
+    assert larger == config("single/u0/distance/G2N2/defaults/epochs-200/width-128/wider")
+    paper = runs["single/r2/distance/G2N2/paper/epochs-100"]
+    assert paper == replace(config("single/r2/distance/G2N2/paper"), epochs=100)
+
+
+def test_seeds_of_long_runs():
+    seeds: dict[str, list[int]] = {}
+    for cell in q2.cells():
+        seeds.setdefault(cell.name, []).append(cell.seed)
+    assert {
+        name: found for name, found in seeds.items() if len(found) == 3 and "/epochs-" in name
+    } == {
+        "single/u0/distance/G2N2/defaults/wider/epochs-100": [0, 1, 2],
+        "single/r2/distance/G2N2/defaults/epochs-100": [0, 1, 2],
+        "single/r2/distance/G2N2+D/defaults/epochs-100": [0, 1, 2],
+    }
+    assert all(len(set(found)) == len(found) for found in seeds.values())
 
 
 def test_schnet_has_its_published_shape_and_our_data():

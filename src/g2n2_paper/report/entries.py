@@ -23,7 +23,7 @@ from ..molecules import SEEDS as MOLECULE_SEEDS
 from ..q1 import GRAMMARS
 from ..q4 import BEST, MEDIAN, NETWORKS, WORST
 from ..record import EARLIER, CellRecord
-from . import tu
+from . import long_runs, tu
 from .tables import (
     EMPTY,
     KERNELS,
@@ -142,6 +142,21 @@ class Entries(Sources):
                 rows |= {f"{label}, 300 epochs": (target, "/long")}
                 rows |= {f"{label}, less its extent": (target, "/extent")}
         return rows
+
+    def long_runs(self, *recipes: str, before: str = "") -> dict[str, Source]:
+        """The recorded long runs with such recipes, by target; `before` begins their labels."""
+        ran = long_runs.patterns(self.results, *recipes)
+        return {before + label: self.mae(pattern, work=True) for label, pattern in ran.items()}
+
+    def of_any_target(self, metric: str, decimals: int) -> Source:
+        """A last row of a table: a number of the first target its columns were run for."""
+
+        def number(column: Metric) -> str:
+            cells = (column.cell.format(target) for target in long_runs.AIMS)
+            values = (self.results.value("q2", cell, metric) for cell in cells)
+            return entry(next(filter(None, values), None), decimals).printed
+
+        return number
 
     # Q3
 

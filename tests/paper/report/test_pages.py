@@ -198,11 +198,9 @@ def test_runs_of_a_later_session_have_their_places(copy):
     assert line.endswith("|  | open: not run yet |")
     line = next(line for line in before.splitlines() if "library's present defaults" in line)
     assert line.endswith("|  | open: not run yet |")
-    parts = {key: {} for key in ("config", "data", "provenance", "detail")}
 
     def record(question: str, cell: str, unit: str, **metrics: float) -> None:
-        sizes = {"done": 10, "unit": unit, "seconds": 1.0, "metrics": metrics}
-        CellRecord(question=question, cell=cell, seed=0, **parts, **sizes).write(copy / "results")
+        write_record(copy, question, cell, metrics, unit=unit)
 
     for name, value in (("mu", 0.012), ("r2", 0.2)):
         key = f"test MAE {name} ({'D' if name == 'mu' else 'bohr²'})"
@@ -217,6 +215,66 @@ def test_runs_of_a_later_session_have_their_places(copy):
     assert "| NCI1 80.1, PROTEINS 75.0 | **missed** |" in page
     assert "0.0120 (1 × 10)" in appendix
     assert "80.1 ± 1.0" in appendix
+
+
+def write_record(
+    root: Path,
+    question: str,
+    cell: str,
+    metrics: dict[str, float],
+    seed: int = 0,
+    validation: tuple[float, ...] = (1.0,),
+    unit: str = "epochs",
+) -> None:
+    parts = {key: {} for key in ("config", "data", "provenance")}
+    sizes = {"done": 10, "unit": unit, "seconds": 1.0, "metrics": metrics}
+    detail = {"detail": {"validation": list(validation)}}
+    CellRecord(question=question, cell=cell, seed=seed, **parts, **sizes, **detail).write(
+        root / "results"
+    )
+
+
+def test_of_several_runs_of_the_defaults_validation_chooses(copy):
+    """Not the test error; of three seeds mean and deviation; other networks do not compete."""
+    for path in (copy / "results").glob("q2/*-defaults-*.json"):
+        path.unlink()
+    key, runs = "test MAE u0 (hartree)", "single/u0/distance/{}/epochs-{}"
+
+    def record(name: str, epochs: int, error: float, validation: float, seed: int = 0) -> None:
+        metrics = {key: error, "parameters": 7.0, "seconds per epoch (training)": 2.5}
+        curve = (9.0, validation, 5.0)
+        write_record(copy, "q2", runs.format(name, epochs), metrics, seed, curve)
+
+    def pages() -> tuple[str, str]:
+        texts = Pages(copy / "results", copy).texts()
+        return texts[copy / "docs" / "results.md"], texts[copy / "docs" / "results-appendix.md"]
+
+    record("SchNet/published", 30, 0.1, 0.1)
+    page, appendix = pages()
+    assert "SchNet, 30 epochs" in appendix
+    assert "of G²N² with the lowest" not in appendix
+    assert "have not been run here" in page
+    record("G2N2/defaults", 100, 0.0001, 0.3)
+    for seed, error in enumerate((0.2, 0.3, 0.4)):
+        record("G2N2/defaults/wider", 100, error, 0.2, seed)
+    page, appendix = pages()
+    assert "| U₀ 0.300 ± 0.100 | **missed** |" in page
+    assert "aims): U₀ wide, 100 epochs (3 seeds)." in appendix
+    record("G2N2/defaults/wider/width-128", 200, 0.0002, 0.19)
+    page, appendix = pages()
+    assert "| U₀ 0.000200 | open: not all run |" in page
+    assert "aims): U₀ wide, width 128, 200 epochs." in appendix
+    head = next(line for line in appendix.splitlines() if "SchNet, 30 epochs" in line)
+    assert [cell.strip() for cell in head.strip("|").split("|")] == [
+        "target", "100 epochs", "wide, 100 epochs", "wide, width 128, 200 epochs",
+        "SchNet, 30 epochs",
+    ]  # fmt: skip
+    assert "0.300 ± 0.100 (3 × 10)" in appendix
+    assert "For longer:" not in appendix
+    record("G2N2/paper", 100, 0.5, 0.5)
+    _, appendix = pages()
+    assert "For longer: U₀ 0.500 after 100 epochs (the paper has 0.0169)." in appendix
+    assert "G²N², paper recipe, 100 epochs" in appendix
 
 
 def test_how_numbers_look():
