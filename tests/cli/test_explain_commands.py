@@ -101,6 +101,15 @@ def test_an_element_without_a_feature_keeps_its_symbol(trained: Path, tmp_path: 
     assert atoms == ["Na", "C", "C", "O"]
 
 
+def test_repeated_ids_are_those_of_predictions(trained: Path, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.csv", tmp_path / "why.csv"
+    source.write_text("id,smiles\nx,CCO\ny,CCC\nx,CO\n")
+    explain(trained, str(source), "--out", str(out), "--check", "0", "--words", "0")
+    with out.open(newline="") as file:
+        ids = [row["id"] for row in csv.DictReader(file) if row["node"]]
+    assert ids == ["x"] * 3 + ["y"] * 3 + ["x"] * 2
+
+
 def test_hydrogens_count_with_their_atom_and_it_is_said(tmp_path: Path) -> None:
     words = [
         "explain",

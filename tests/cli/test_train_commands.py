@@ -157,6 +157,19 @@ def test_evaluate_on_a_part_and_on_a_file(here):
     notes = CliRunner().invoke(cli.app, words).stderr
     assert "1 record cannot be read, and no score counts them; the first, record 2: 'XX'" in notes
     assert "scores count 1 graph with an element never seen in training" in notes
+    assert "note: Column smiles gives the molecules." in notes
+    found = CliRunner().invoke(cli.app, [*words, "--json", "--out", "odd-preds.csv"])
+    told = json.loads(found.stdout)["reliability"]["logp"]
+    assert (told["rows"], told["far"]) == (1, 1), "no interval is given for sodium"
+    assert [bool(row["logp low"]) for row in read("odd-preds.csv")] == [True, False]
+    rows = [("a", "CCCO", "CC=O", 1), ("a", "CC", "C#N", 1)]
+    write(here / "twice.csv", ("name", "smiles", "product", "logp"), rows)
+    words = ["evaluate", "runs/molecules-logp-001", "twice.csv", "--out", "twice-preds.csv"]
+    notes = CliRunner().invoke(cli.app, words).stderr
+    assert "product looks like SMILES too" in notes
+    assert "Column name gives no ids, as 'a' occurs more than once" in notes
+    assert "Predictions are named by the cells of name all the same." in notes
+    assert [row["id"] for row in read("twice-preds.csv")] == ["a", "a"]
 
 
 def test_targets_of_a_file_are_read_as_those_of_the_run(here):

@@ -69,6 +69,9 @@ def evaluate(
             what = "" if file else "test, validation, train, or "
             raise DataError(f"{'' if file else '--on '}{on}: expected {what}a file that is there")
         outcome = trained.predict(on, options, targets=True, interval=interval)
+        for sentence in outcome.graphs.notes:
+            if " skipped: " not in sentence:  # said below
+                typer.echo(f"note: {sentence}", err=True)
         for number, reason in list(unread := outcome.graphs.source.get("unread", {}).items())[:1]:
             what = f"{counted(len(unread), 'record')} cannot be read, and no score counts them"
             typer.echo(f"note: {what}; the first, record {number + 1}: {reason}", err=True)

@@ -159,17 +159,21 @@ class Calibration:
         return notes
 
     def far(self, outcome: Outcome) -> NDArray[np.bool_]:
-        """`[rows, T]` where no interval holds: far from the training graphs, or their values."""
+        """`[rows, T]` where no interval holds: far from the training graphs, or their values.
+
+        So it is for an element that no training graph has.
+        """
         low, high = np.array(self.predictions).reshape(-1, 2).T
         slack, values = FAR * (high - low), outcome.predicted
-        far_graphs = self.training.far(outcome.graphs)[outcome.owners, None]
-        far: NDArray[np.bool_] = ~((values >= low - slack) & (values <= high + slack)) | far_graphs
-        return far
+        far_graphs = self.training.far(outcome.graphs)[outcome.owners] | outcome.unseen
+        outside: NDArray[np.bool_] = ~((values >= low - slack) & (values <= high + slack))
+        return outside | far_graphs[:, None]
 
     def reliability(self, outcome: Outcome) -> Reliability:
         """How intervals or probabilities do on known targets, by target.
 
-        `rows` counts the known targets, for regression those with an interval; `far` the others.
+        `rows` counts the known targets of graphs without unseen elements, for regression those with
+        an interval; `far` the others of a regression.
         For regression `level`, `coverage` (the share of rows inside their interval) and `width`; no
         entry without an interval. For classes `temperature`, and the mean negative log-likelihood
         (`nll`) and the expected calibration error of the most probable class (`ece`), each also
@@ -180,7 +184,8 @@ class Calibration:
         regression = task.kind == "regression"
         if not self.columns or (regression and not interval):
             return table
-        far = self.far(outcome) if regression else np.zeros(outcome.targets.shape, dtype=bool)
+        unseen = np.broadcast_to(outcome.unseen[:, None], outcome.targets.shape)
+        far = self.far(outcome) if regression else unseen
         for index, column in enumerate(task.columns):
             known = np.isfinite(outcome.targets[:, index])
             rows = known & ~far[:, index]

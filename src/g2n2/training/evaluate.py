@@ -211,6 +211,8 @@ class Outcome(Described):
     def unseen(self) -> NDArray[np.bool_]:
         """For each row whether it is of a molecule with an element never seen in training."""
         elements = self.calibration.training.unseen_elements(self.graphs)
+        if not any(elements):
+            return np.zeros(len(self), dtype=bool)
         return np.array([bool(elements[graph]) for graph in self.owners], dtype=bool)
 
     @property
@@ -226,6 +228,22 @@ class Outcome(Described):
         if len(numbers) != len(self.graphs):  # a set put together elsewhere
             numbers = range(len(self.graphs))
         return [numbers[graph] for graph in self.owners.tolist()]
+
+    @property
+    def _record_ids(self) -> Sequence[str] | None:
+        """The user's name for each record; None if it has none, or the set is put together."""
+        source, graphs = self.graphs.source, len(self.graphs)
+        return (
+            source.get("record_ids") if len(source.get("rows", range(graphs))) == graphs else None
+        )
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The user's name for each graph, which may be repeated; else its id, or its number."""
+        numbers = range(len(self.graphs))
+        if (ids := self._record_ids) is not None:
+            return [ids[record] for record in self.graphs.source.get("rows", numbers)]
+        return self.graphs.ids or [*map(str, numbers)]
 
     def _by_record(self, values: Values) -> Values:
         """Values of the rows in the order of the input, with a row of NaN where there is none."""
@@ -276,19 +294,15 @@ class Outcome(Described):
         With `truth` the known targets are added, and the rows are those that are scored: with
         numbers for unseen elements, without records that cannot be read.
         """
-        graphs, columns = self.graphs, self._cells(truth)
-        ids = graphs.source.get("record_ids")
-        if len(graphs.source.get("rows", range(len(graphs)))) != len(graphs):
-            ids = None  # some graphs of a set put together elsewhere
+        columns, ids = self._cells(truth), self._record_ids
         nothing = {
             name: "" if any(isinstance(cell, str) for cell in cells) else float("nan")
             for name, cells in columns.items()
         }
         rows: list[tuple[int, Row]] = []
-        numbered = zip(self._records, self._items(), strict=True)
+        numbered, names = zip(self._records, self._items(), strict=True), self.names
         for number, (record, (graph, item)) in enumerate(numbered):
-            graph_id = graphs.ids[graph] if graphs.ids else str(graph)
-            row = {"id": graph_id if ids is None else ids[record], **item}
+            row = {"id": names[graph], **item}
             if self.unseen[number] and not truth:
                 row |= {**nothing, "note": f"{NOT_PREDICTED}{self.unlike[number]}"}
             else:

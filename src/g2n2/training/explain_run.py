@@ -95,7 +95,7 @@ class Explainer:
         Per-element values that were subtracted from the targets are no part of it.
         """
         outcome = self.run.predict(graphs)
-        values = outcome.calibrated
+        values, names = outcome.calibrated, outcome.names
         contributions: dict[int, GraphContributions] = {}
         for indices, batch in self._batches(graphs):
             parts = integrated_gradients(self.run.model, batch, self._outputs(batch), self.average)
@@ -115,7 +115,7 @@ class Explainer:
                 several = self.run.task.kind == "multiclass"
                 output = int(values[index].argmax()) if several else self.target
                 contributions[index] = GraphContributions(
-                    id=graphs.ids[index] if graphs.ids else str(index),
+                    id=names[index],
                     name=self.name_of(output),
                     value=float(values[index, output]),
                     note=outcome.unlike[index],

@@ -463,6 +463,8 @@ class MoleculeFile:
         read = table.keep([*parsed.molecules])
         labels = read_labels(read, options, self._used, self._joined, self.naming)
         notes += [*fragment_notes(parsed.fragmented, options.largest), *labels.pop("notes")]
+        if self.naming and labels["ids"] != tuple(read.columns[self.naming]):
+            notes.append(f"Predictions are named by the cells of {self.naming} all the same.")
         source = {
             "format": "smiles" if isinstance(records[0], str) else "molecules",
             "smiles": tuple(molecule.smiles for molecule in molecules),
