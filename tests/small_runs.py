@@ -8,14 +8,16 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from g2n2.data.benchmarks import regular_counting_set
-from g2n2.data.graph_set import GraphSet
+from g2n2.data.graph_set import GraphSet, Target
 from g2n2.training.checkpoint import CHECKPOINT, load_checkpoint
 from g2n2.training.config import RunConfig
 
@@ -51,6 +53,15 @@ def small_config(**changes: Any) -> RunConfig:
 def small_graphs(count: int = 50) -> GraphSet:
     """30 graphs to train on, 10 to validate and 10 to test; two targets."""
     return regular_counting_set(count=count, nodes=8)
+
+
+def class_graphs() -> GraphSet:
+    """The same graphs; two classes of each target, some of them unknown."""
+    graphs = small_graphs()
+    targets = (graphs.targets > np.median(graphs.targets, axis=0)).astype(float)
+    targets[::7, 1] = np.nan
+    columns = tuple(Target(name, kind="binary", classes=("few", "many")) for name in "ab")
+    return replace(graphs, targets=targets, columns=columns)
 
 
 def learned_state(folder: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from g2n2.data.graph_set import GraphSet
+from g2n2.data.graph_set import GraphSet, Target
 from g2n2.data.store import GraphStore
 from g2n2.errors import DataError
 from g2n2.training import loop
@@ -30,7 +30,9 @@ from g2n2.training.run import Run
 from g2n2.training.run_folder import RunFolder
 from g2n2.training.session import Result, Watch, train_config
 from g2n2.training.setup import make_model, prepare
+from g2n2.training.task import Task
 from small_runs import (
+    class_graphs,
     largest_difference,
     learned_state,
     no_pictures,
@@ -279,6 +281,92 @@ def test_the_best_weights_are_those_of_the_best_epoch(
     result = train_config(small_config(), tmp_path, graphs=small_graphs(), watch=watch)
     assert result.best_epoch == 2
     assert kept[0] != kept[1] == kept[2] == (tmp_path / "best.safetensors").read_bytes()
+
+
+TIES = [
+    # results, validation losses, the best epoch
+    ([0.5, 1.0, 1.0, 1.0], [0.7, 0.6, 0.2, 0.3], 3),
+    ([0.5, 1.0, 1.0], [0.1, 0.6, 0.6], 2),  # the result first, and then the earlier
+    ([1.0, 1.0, 1.0], [0.6, np.nan, 0.5], 3),
+    ([1.0, 1.0], [np.nan, np.nan], 1),
+    ([np.nan, 0.5, np.nan], [0.1, 0.6, 0.1], 2),
+    ([np.nan, np.nan], [np.nan, np.nan], 2),
+    ([0.5, 1.0, 1.0], [None, None, None], 2),  # of a version that kept no loss
+    ([0.5, 1.0, 1.0, 1.0], [None, None, 0.1, 0.2], 2),  # resumed: its weights were kept
+    ([0.5, 1.0, 1.1, 1.1], [None, None, 0.3, 0.2], 4),
+    ([], [], 0),
+]
+
+
+def best_epoch(task: Task, results: list[float], losses: list[float | None]) -> int:
+    column = f"validation {task.metric}"
+    history = [
+        {column: result} | ({} if loss is None else {"validation loss": loss})
+        for result, loss in zip(results, losses, strict=True)
+    ]
+    progress = loop.Progress(metric=column, history=history)
+    return loop.Loop.best_epoch.fget(SimpleNamespace(task=task, progress=progress))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("results", "losses", "best"), TIES)
+def test_of_epochs_that_tie_the_surest_is_the_best(
+    results: list[float], losses: list[float | None], best: int
+) -> None:
+    two = Target("two", kind="binary", classes=("no", "yes"))
+    three = Target("three", kind="multiclass", classes=("x", "y", "z"))
+    assert best_epoch(Task((two,), "binary"), results, losses) == best
+    assert best_epoch(Task((three,), "multiclass"), results, losses) == best
+    for end in range(best, len(results)):  # saved when it came, and never replaced
+        assert best_epoch(Task((two,), "binary"), results[:end], losses[:end]) == best
+
+
+def test_errors_that_tie_are_those_of_the_first_epoch() -> None:
+    task = Task((Target("y"),), "regression")
+    assert best_epoch(task, [3.0, 2.0, 2.0], [None, None, None]) == 2
+
+
+def tie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "metrics", lambda *_: {"all": {"accuracy": 1.0, "roc_auc": 1.0}})
+
+
+def test_an_epoch_that_ties_with_a_lower_loss_has_its_weights_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tie(monkeypatch)
+    graphs, config, kept = class_graphs(), small_config(epochs=4, rate=0.03), list[bytes]()
+    watch = Watch(epoch=lambda _: kept.append((tmp_path / "best.safetensors").read_bytes()))
+    result = train_config(config, tmp_path, graphs=graphs, watch=watch)
+    losses = [row["validation loss"] for row in result.history]
+    assert result.best_epoch == 1 + int(np.argmin(losses)) > 1, "or there is nothing to see"
+    for epoch, lowest in enumerate(np.minimum.accumulate(losses)):
+        assert (kept[epoch] != kept[epoch - 1] or not epoch) == (losses[epoch] == lowest)
+    # The loss is that of training, of the weights that were kept.
+    chosen = result.parts.splits["validation"]
+    model = RunFolder(tmp_path).load_best(config, result.parts)
+    logits, rows = outputs(model, GraphStore(graphs), chosen)
+    found, known = result.parts.task.loss(*map(torch.tensor, (logits, graphs.targets[rows])))
+    assert int(known) < 2 * len(chosen)
+    assert min(losses) == pytest.approx(float(found / known), rel=1e-6)
+
+
+def test_a_run_of_a_version_without_the_loss_keeps_its_best_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tie(monkeypatch)
+    monkeypatch.setattr(loop, "SHORT_EPOCH", 0.0)
+    graphs = class_graphs()
+    with pytest.raises(KeyboardInterrupt):
+        train_config(small_config(), tmp_path, graphs=graphs, watch=stop_at(5))
+    content, _ = load_checkpoint(tmp_path)
+    assert content is not None
+    (before,) = content["progress"]["history"]
+    assert before.pop("validation loss") > 0
+    save_checkpoint(tmp_path, content)
+    kept = (tmp_path / "best.safetensors").read_bytes()
+    result, _ = resume(tmp_path, graphs)
+    assert result.best_epoch == 1
+    assert (tmp_path / "best.safetensors").read_bytes() == kept
+    assert [*map(len, map(list, Run(tmp_path).history))] == [5, 5, 5]
 
 
 def test_the_best_weights_are_averages(tmp_path: Path) -> None:

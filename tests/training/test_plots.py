@@ -8,7 +8,7 @@ import pytest
 
 from g2n2.errors import DataError
 from g2n2.training.evaluate import Outcome
-from g2n2.training.plots import TensorBoardCurves, draw
+from g2n2.training.plots import TensorBoardCurves, _learning_curve, draw
 from g2n2.training.task import Task
 from small_sets import small_set
 
@@ -39,7 +39,8 @@ def test_pictures_are_drawn_and_not_empty(tmp_path, kind, columns, name):
         {"epoch": float(e), "loss": 1.0 / e, f"validation {task.metric}": 0.5 + 0.1 / e}
         for e in range(1, 6)
     ]
-    assert draw(tmp_path, task, history, predictions(graphs, task)) == ["learning_curve.png", name]
+    drawn = draw(tmp_path, task, history, predictions(graphs, task), best_epoch=5)
+    assert drawn == ["learning_curve.png", name]
     for file in ("learning_curve.png", name):
         picture = imread(tmp_path / file)
         assert picture.shape[0] > 300
@@ -56,8 +57,22 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch):
     history = [{"epoch": 1.0, "loss": 1.0, f"validation {task.metric}": 1.0}]
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(DataError, match=r"learning_curve.png \(No space left on device\)"):
-        draw(tmp_path, task, history, predictions(graphs, task))
+        draw(tmp_path, task, history, predictions(graphs, task), best_epoch=1)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("values", [[0.5, 1.0, 1.0], [np.nan] * 3])
+def test_the_curve_marks_the_epoch_whose_weights_were_kept(values):
+    from matplotlib.figure import Figure
+
+    task, figure = Task.of(small_set(kind="binary")), Figure()
+    history = [
+        {"epoch": float(e), "loss": 1.0 / e, f"validation {task.metric}": value}
+        for e, value in enumerate(values, 1)
+    ]
+    _learning_curve(figure, task, history, best_epoch=3)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["", "best 1 in epoch 3" if values[-1] == 1.0 else ""]
 
 
 accumulator = pytest.importorskip(

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from g2n2.errors import DataError, MemoryBudgetError
 from g2n2.training.loop import BAD_BATCH
 from g2n2.training.processes import launch, out_of_memory
 from g2n2.training.session import train_config
 from small_runs import SMALL, largest_difference, learned_state, no_pictures, small_config
-from two_processes import run
+from two_processes import run, tied
 
 pytestmark = pytest.mark.slow
 
@@ -74,6 +75,18 @@ def test_a_signal_to_one_process_stops_both_and_resuming_ends_the_same(two: Path
     for rank in (0, 1):
         assert seen(two, rank)["interrupted"].startswith("KeyboardInterrupt")
         assert_close(seen(two, rank)["again"], seen(two, 0)["double"], 1e-12)
+
+
+def test_two_processes_agree_which_of_tied_epochs_is_the_best(two: Path, tmp_path: Path) -> None:
+    alone = tied(tmp_path)
+    assert alone["best epoch"] > 1
+    for rank in (0, 1):
+        found = seen(two, rank)["tied"]
+        assert found["best epoch"] == alone["best epoch"]
+        assert found["losses"] == pytest.approx(alone["losses"], rel=1e-9)
+    ours, theirs = (load_file(folder / "best.safetensors") for folder in (two / "tied", tmp_path))
+    for name, weight in ours.items():
+        torch.testing.assert_close(weight, theirs[name], rtol=1e-9, atol=1e-12)
 
 
 def test_one_process_out_of_memory_changes_nothing(two: Path) -> None:

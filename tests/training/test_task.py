@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
-from g2n2.training.task import Scaling, Task, for_json, metrics, roc_auc
+from g2n2.training.task import Scaling, Task, for_json, log_loss, metrics, roc_auc
 from g2n2.validation import read_as
 from small_sets import small_set
 
@@ -149,6 +149,34 @@ def test_classes():
         two, np.array([[0.2], [0.9], [0.6], [0.1]]), np.array([[0.0], [1.0], [0.0], [np.nan]])
     )
     assert found["b"] == {"accuracy": pytest.approx(2 / 3), "roc_auc": 1.0}
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+def test_the_log_loss_is_the_loss_of_training_and_scikit_learn_s(kind):
+    random, multiclass = np.random.default_rng(2), kind == "multiclass"
+    count = 1 if multiclass else 3
+    classes = ("x", "y", "z") if multiclass else ("0", "1")
+    columns = tuple(Target(name, kind=kind, classes=classes) for name in "abc"[:count])
+    task = Task(columns, kind)
+    truth = random.integers(0, len(classes), (40, count)).astype(float)
+    truth[random.random((40, count)) < 0.3] = np.nan
+    logits = 3.0 * random.normal(size=(40, task.out))
+    found = log_loss(task, task.decode(logits), truth)
+    total, known = task.loss(torch.tensor(logits), torch.tensor(truth))
+    assert known < truth.size
+    assert found == pytest.approx(float(total / known), rel=1e-12)
+    rows = np.isfinite(truth)
+    values = task.decode(logits)[rows[:, 0]] if multiclass else task.decode(logits)[rows]
+    assert found == pytest.approx(sklearn.log_loss(truth[rows], values, labels=range(len(classes))))
+
+
+def test_the_log_loss_without_a_known_target_or_a_number_and_of_sure_mistakes():
+    two = Task((Target("b", kind="binary", classes=("0", "1")),), "binary")
+    sure, wrong = np.array([[0.0], [1.0]]), np.array([[1.0], [0.0]])
+    assert str(log_loss(two, sure, sure)) == "0.0", "and not −0"
+    assert 20.0 < log_loss(two, wrong, sure) < np.inf
+    assert np.isnan(log_loss(two, sure, np.full((2, 1), np.nan)))
+    assert np.isnan(log_loss(two, np.array([[np.nan], [1.0]]), sure))
 
 
 def test_the_best_weights_of_a_rare_class_are_not_those_of_a_constant_guess():

@@ -34,11 +34,13 @@ from .plots import TensorBoardCurves
 from .processes import Interruption, Processes, within_memory
 from .run_folder import RunFolder
 from .setup import Parts
-from .task import metrics
+from .task import log_loss, metrics
 
 CHECK_EVERY = 50
 """Steps between two looks at the losses on a GPU."""
 BAD_BATCH = "bad_batch.npz"
+VALIDATION_LOSS = "validation loss"
+"""The column of the history that decides between epochs of equal results, for classes."""
 SHORT_EPOCH = 2.0
 """Seconds: epochs shorter than that share a checkpoint."""
 DEVICE_SETTINGS = ("lr", "capturable", "fused")
@@ -105,11 +107,16 @@ class Loop:
 
     @property
     def best_epoch(self) -> int:
-        """From 1; the first with the best result, else the last; 0 before there is one."""
+        """From 1; the one with the best result, else the last; 0 before there is one.
+
+        Accuracy and ROC-AUC tie often, at 1 long before a network is sure. Of epochs that tie, the
+        best has the lowest validation loss; of those, or without such a column, it is the first.
+        """
         sign = 1.0 if self.task.higher_is_better else -1.0
-        results = [sign * row[self.progress.metric] for row in self.progress.history]
-        finite = [epoch for epoch, result in enumerate(results) if math.isfinite(result)]
-        return 1 + max(finite, key=results.__getitem__, default=len(results) - 1)
+        history = self.progress.history
+        ranks = [(sign * row[self.progress.metric], _sureness(row)) for row in history]
+        finite = [epoch for epoch, (result, _) in enumerate(ranks) if math.isfinite(result)]
+        return 1 + max(finite, key=ranks.__getitem__, default=len(ranks) - 1)
 
     @property
     def planned_steps(self) -> int:
@@ -215,6 +222,8 @@ class Loop:
             self.ending = each * sum(map(len, parts.splits.values()))
             scores = metrics(self.task, outcome.predicted, outcome.targets)
             row |= {f"validation {name}": value for name, value in scores["all"].items()}
+            if self.task.kind != "regression":
+                row[VALIDATION_LOSS] = log_loss(self.task, outcome.predicted, outcome.targets)
             progress.history.append(row)
             with self.processes.all_or_none():
                 if self.best_epoch == len(progress.history) and self.curves is not None:
@@ -393,6 +402,16 @@ class Loop:
         if differ:
             differences = ", ".join(f"{k} {theirs[k]!r} and not {mine[k]!r}" for k in differ)
             raise ValueError(f"it was written with {differences}")
+
+
+def _sureness(row: dict[str, float]) -> float:
+    """Higher for a lower validation loss; lowest for NaN.
+
+    Highest for an epoch of an earlier version, which did not keep it: what ties later with such an
+    epoch does not replace its weights.
+    """
+    loss = row.get(VALIDATION_LOSS, -math.inf)
+    return -math.inf if math.isnan(loss) else -loss
 
 
 def with_device_settings(state: dict[str, Any], optimiser: torch.optim.Optimizer) -> dict[str, Any]:

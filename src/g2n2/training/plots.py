@@ -60,7 +60,9 @@ MOST_PANELS = 12
 MOST_POINTS = 20_000
 
 
-def draw(folder: Path, task: Task, history: list[dict[str, float]], outcome: Outcome) -> list[str]:
+def draw(
+    folder: Path, task: Task, history: list[dict[str, float]], outcome: Outcome, best_epoch: int
+) -> list[str]:
     """Draw the pictures of a run; returns the names of the files, none without matplotlib."""
     try:
         from matplotlib import rc_context
@@ -69,7 +71,7 @@ def draw(folder: Path, task: Task, history: list[dict[str, float]], outcome: Out
         return []
     with rc_context(STYLE):
         figures = {"learning_curve.png": Figure(figsize=(6.4, 5.2))}
-        _learning_curve(figures["learning_curve.png"], task, history)
+        _learning_curve(figures["learning_curve.png"], task, history, best_epoch)
         if np.isfinite(outcome.targets).any():
             name = "parity.png" if task.kind == "regression" else "confusion.png"
             figures[name] = Figure()
@@ -81,17 +83,19 @@ def draw(folder: Path, task: Task, history: list[dict[str, float]], outcome: Out
     return list(figures)
 
 
-def _learning_curve(figure: Any, task: Task, history: list[dict[str, float]]) -> None:
+def _learning_curve(
+    figure: Any, task: Task, history: list[dict[str, float]], best_epoch: int
+) -> None:
     above, below = figure.subplots(2, 1, sharex=True)
     epochs, values = ([row[k] for row in history] for k in ("epoch", f"validation {task.metric}"))
     style = {"marker": "o" if len(epochs) < 30 else "", "markersize": 3, "linewidth": 1.5}
     above.plot(epochs, [row["loss"] for row in history], color=BLUE, **style)
     above.set_ylabel("training loss")
     below.plot(epochs, values, color=ORANGE, **style)
-    if np.isfinite(values).any():
-        best = (np.nanargmax if task.higher_is_better else np.nanargmin)(values)
-        below.plot(epochs[best], values[best], "o", color=ORANGE, markersize=7)
-        below.set_title(f"best {values[best]:.4g} in epoch {int(epochs[best])}", fontsize=9)
+    best = values[best_epoch - 1]
+    if np.isfinite(best):
+        below.plot(best_epoch, best, "o", color=ORANGE, markersize=7)
+        below.set_title(f"best {best:.4g} in epoch {best_epoch}", fontsize=9)
     unit = task.columns[0].unit if task.metric == "mae" else ""
     below.set_ylabel(with_unit(f"validation {LABELS[task.metric]}", unit))
     below.set_xlabel("epoch")

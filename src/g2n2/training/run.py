@@ -138,7 +138,7 @@ class Run:
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """Loss and validation scores of each epoch.
+        """Loss and validation scores of each epoch; for classes the validation loss too.
 
         Raises:
             DataError: No epoch was finished, or metrics.csv is damaged.

@@ -372,7 +372,7 @@ def _end(loop: Loop, *, pictures: bool) -> Result:
     result = Result(files.path, parts, scores, guesses, test.reliability, *course)
     if loop.curves is None:  # only the first process writes
         return result
-    if pictures and not draw(files.path, task, progress.history, test):
+    if pictures and not draw(files.path, task, progress.history, test, loop.best_epoch):
         loop.watch.note(
             'matplotlib is not installed, so nothing is drawn: pip install "g2n2[plot]"'
         )
