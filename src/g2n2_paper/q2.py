@@ -7,6 +7,7 @@ single/TARGET/distance/G2N2/defaults[/wider][/width-W]/epochs-N
                                          also with distances of short and long range
 …/G2N2/paper/epochs-N                    the recipe of the paper for longer
 …/SchNet/published/epochs-N              PyG's SchNet, its own width and layers, our training
+…/ViSNet/published/epochs-N              PyG's ViSNet, the same
 …/G2N2+D/defaults/epochs-N               the grammar with moments of learned charges as sentences
 …/PPGN/modern/equal-time                 as many epochs as fit into the seconds of G²N²
 …/distance/PPGN-alike/modern             the grammar of PPGN in the blocks of G²N²
@@ -14,6 +15,8 @@ single/TARGET/distance/G2N2/defaults[/wider][/width-W]/epochs-N
 …/distance/G2N2/modern/long              with more epochs
 speed/joint-width32/TRACK                seconds per epoch of both networks in one run
 speed/single/distance, speed/single-bf16/distance
+speed/networks                           the same of G²N² with the present defaults and of PyG's
+                                         networks, for 20,000 molecules
 collapse/u0                              20 seeds of U₀: does a run predict a constant?
 precision/TARGET/PRECISION               three seeds in bf16 and in tf32
 sums/elements, sums/extent               the fitted sums alone, without a network
@@ -92,6 +95,11 @@ RECIPE_OF = {"modern": MODERN_BEFORE, "defaults": "modern", "published": "modern
 IN_TF32 = ("paper", "published")
 """Recipes of networks that were not made for bfloat16."""
 SCHNET = "single/u0/distance/SchNet/published/epochs-30"
+VISNET = "single/u0/distance/ViSNet/published/epochs-10"
+OF_PYG = ("SchNet", "ViSNet")
+"""Networks of PyG, with 128 channels and 6 layers as published."""
+FEW = 20_000
+"""Molecules where only ratios of times are read."""
 FINE = (None, "r2", "zpve")
 """Targets (None is all at once) whose errors, with distances, are a few thousandths of their
 spread: beyond bf16."""
@@ -115,6 +123,7 @@ SMOKE_CELLS = (
     "single/u0/distance/G2N2/defaults/wider/epochs-100",
     "single/mu/distance/G2N2+D/defaults/epochs-100",
     SCHNET,
+    VISNET,
     "collapse/u0",
     "sums/extent",
 )
@@ -148,7 +157,7 @@ def run_names() -> Iterator[str]:
     yield from (single(t.name) for t in QM9_TARGETS if t.name not in COMPARED)
     for tail, targets in DEFAULTS.items():
         yield from (f"single/{target}/distance/{tail}" for target in targets)
-    yield SCHNET
+    yield from (SCHNET, VISNET)
 
 
 def config(name: str, smoke: bool = False, seed: int = 0) -> RunConfig:
@@ -157,8 +166,8 @@ def config(name: str, smoke: bool = False, seed: int = 0) -> RunConfig:
     target, width = (what, 64) if kind == "single" else (None, int(what.removeprefix("width")))
     width = given(rest, "width") or width
     narrow = recipe != "paper" and width == 32 and track == "distance"
-    if network == "SchNet":
-        published = {"baseline": "SchNet", "width": 8 if smoke else 128, "layers": 6}
+    if network in OF_PYG:
+        published = {"baseline": network, "width": 8 if smoke else 128, "layers": 6}
         shape: dict[str, Any] = published | {"distance": ("raw",)}
     else:
         shape = {"grammar": GRAMMARS.get(network, "PPGN"), "width": 8 if smoke else width}
@@ -216,6 +225,7 @@ def cells(smoke: bool = False) -> list[Cell]:
     timed = (JOINT, JOINT.replace("distance", "bonds"), single("r2"), single("u0"))
     everything = [speed_cell(name, smoke) for name in timed]
     speeds = {cell.name: cell for cell in everything}
+    everything.append(networks_cell(smoke))
     for name in run_names():
         epochs = None
         if name.endswith(EQUAL_TIME):
@@ -256,6 +266,23 @@ def speed_cell(name: str, smoke: bool) -> Cell:
     """A cell that times the networks of a run."""
     configs = {n: config(name.replace("G2N2", n), smoke) for n in NETWORKS}
     return timing_cell("q2", speed_name(name), configs, 1 if smoke else TIMED_EPOCHS)
+
+
+def networks_cell(smoke: bool) -> Cell:
+    """A cell that times an epoch of G²N², SchNet and ViSNet on some molecules."""
+    names = {
+        "G2N2": "single/u0/distance/G2N2/defaults/epochs-100",
+        "G2N2, wide": "single/u0/distance/G2N2/defaults/wider/epochs-100",
+        "SchNet": SCHNET,
+        "ViSNet": VISNET,
+    }
+    configs = {network: few(config(name, smoke)) for network, name in names.items()}
+    return timing_cell("q2", "speed/networks", configs, 1)
+
+
+def few(config: RunConfig) -> RunConfig:
+    """The same run of at most so many molecules that their time is short."""
+    return replace(config, limit=min(config.limit or FEW, FEW))
 
 
 def timing_cell(

@@ -70,7 +70,7 @@ def test_names_say_what_a_run_is():
     names = {cell.name for cell in q2.cells()}
     assert len([c for c in q2.cells() if c.name == "collapse/u0"]) == 20
     assert {"single/u0/distance/PPGN/modern/equal-time", "joint/width64/bonds/PPGN/modern"} <= names
-    for name in set(q2.run_names()) - {q2.SCHNET}:
+    for name in set(q2.run_names()) - {q2.SCHNET, q2.VISNET}:
         run = config(name)
         words = name.split("/")
         assert run.target == ((words[1],) if words[0] == "single" else ())
@@ -83,7 +83,8 @@ def test_names_say_what_a_run_is():
         assert (run.distance is not None) == ("wider" in words)
     speeds = [cell.name for cell in q2.cells() if cell.timed]
     assert sorted(speeds) == sorted(
-        {q2.speed_name(n) for n in q2.run_names() if "32" in n}
+        {"speed/networks"}
+        | {q2.speed_name(n) for n in q2.run_names() if "32" in n}
         | {q2.speed_name(single(target)) for target in ("r2", "u0")}
     )
 
@@ -107,7 +108,7 @@ def test_precision_rate_and_epochs(name, precision, rate, epochs):
 
 def test_runs_of_the_defaults_differ_in_one_thing_each():
     runs = {name: config(name) for name in q2.run_names() if "/epochs-" in name}
-    assert len(runs) == 5 + 5 + 2 + 3 + 2 + 1
+    assert len(runs) == 5 + 5 + 2 + 3 + 2 + 2
     plain = runs["single/r2/distance/G2N2/defaults/epochs-100"]
     assert (plain.recipe, plain.preset, plain.epochs, plain.width) == ("modern", None, 100, 64)
     assert config("single/r2/distance/G2N2/defaults/epochs-20") == replace(plain, epochs=20)
@@ -142,9 +143,11 @@ def test_seeds_of_long_runs():
     assert all(len(set(found)) == len(found) for found in seeds.values())
 
 
-def test_schnet_has_its_published_shape_and_our_data():
-    run, ours = config(q2.SCHNET), config("single/u0/distance/G2N2/defaults/epochs-20")
-    assert (run.baseline, run.width, run.layers, run.distance) == ("SchNet", 128, 6, ("raw",))
+@pytest.mark.parametrize("name", [q2.SCHNET, q2.VISNET])
+def test_networks_of_pyg_have_their_published_shape_and_our_data(name):
+    run, ours = config(name), config("single/u0/distance/G2N2/defaults/epochs-20")
+    assert run.baseline in name
+    assert (run.width, run.layers, run.distance) == (128, 6, ("raw",))
     shape = {"baseline": None, "width": 64, "layers": 3, "distance": None, "precision": "bf16"}
     assert replace(run, **shape, grammar=ours.grammar, epochs=20) == ours
 

@@ -16,8 +16,8 @@ MISSING = {
 }
 """Cells that have not been run to their end."""
 UNFINISHED = re.compile(
-    r"q1/(equal|speed)|molecules/|q3/errica/|q2/single/\w+/distance/(G2N2(\+D)?/defaults|SchNet)"
-    r"|q2/single/\w+/distance/G2N2/paper/epochs-|q4/\w+/G2N2-projected|power/brec/(L1ΣΣ|PPGN-alike)"
+    r"q1/(equal|speed)|molecules/|q3/errica/|q2/single/\w+/distance/(G2N2(\+D)?/defaults|SchNet|ViSNet)"
+    r"|q2/speed/networks|q2/single/\w+/distance/G2N2/paper/epochs-|q4/\w+/G2N2-projected|power/brec/(L1ΣΣ|PPGN-alike)"
 )
 """Groups of cells of which none or few have been run."""
 

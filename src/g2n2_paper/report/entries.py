@@ -21,6 +21,7 @@ from ..molecules import CONTENDERS as ON_MOLECULES
 from ..molecules import CPU, GPU
 from ..molecules import SEEDS as MOLECULE_SEEDS
 from ..q1 import GRAMMARS
+from ..q2 import SECONDS
 from ..q4 import BEST, MEDIAN, NETWORKS, WORST
 from ..record import EARLIER, CellRecord
 from . import long_runs, tu
@@ -70,6 +71,7 @@ MOLECULE_LABELS = {
 ON_CLASSES = [*CONTENDERS.values()]
 """Networks of the sets of classes and of counting."""
 ON_CLASSES.insert(1 + list(CONTENDERS).index("PPGN"), PPGN_ALIKE)
+PER_EPOCH = SECONDS.format("")
 Network = tuple[str, int]
 """A network of Q4 and its number of layers."""
 
@@ -147,6 +149,15 @@ class Entries(Sources):
         """The recorded long runs with such recipes, by target; `before` begins their labels."""
         ran = long_runs.patterns(self.results, *recipes)
         return {before + label: self.mae(pattern, work=True) for label, pattern in ran.items()}
+
+    def timed_networks(self) -> dict[str, str]:
+        """Those whose epochs were timed one after the other, to their names in metrics."""
+        record = self.results.first("q2", "speed/networks")
+        labels = {"G2N2": "G²N²", "G2N2, wide": "G²N², wide"}
+        names = (
+            m.removeprefix(PER_EPOCH) for m in (record.metrics if record else ()) if PER_EPOCH in m
+        )
+        return {labels.get(name, name): name for name in names}
 
     def of_any_target(self, metric: str, decimals: int) -> Source:
         """A last row of a table: a number of the first target its columns were run for."""

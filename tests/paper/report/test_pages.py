@@ -277,6 +277,20 @@ def test_of_several_runs_of_the_defaults_validation_chooses(copy):
     assert "G²N², paper recipe, 100 epochs" in appendix
 
 
+def test_networks_timed_one_after_the_other_stand_with_their_ratios(copy):
+    before = Pages(copy / "results", copy).texts()[copy / "docs" / "results-appendix.md"]
+    assert "epoch of 20,000" not in before
+    seconds = {"seconds per epoch G2N2": 0.2, "seconds per epoch ViSNet": 5.0}
+    write_record(copy, "q2", "speed/networks", seconds | {"ViSNet / G2N2": 25.0})
+    path = copy / "results" / "q2" / "speed-networks.s0.json"
+    content = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(content | {"provenance": {"device": "a GPU"}}))
+    after = Pages(copy / "results", copy).texts()[copy / "docs" / "results-appendix.md"]
+    table = after[after.index("Seconds per epoch of 20,000") :].splitlines()[2:6]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    assert rows[2:] == [["G²N²", "0.20", "", "a GPU"], ["ViSNet", "5.00", "25.00", "a GPU"]]
+
+
 def test_how_numbers_look():
     assert [written(v) for v in (0.00042345, 1.234, 171.2, -0.5, 0)] == [
         "0.000423", "1.23", "171", "−0.500", "0",
