@@ -58,6 +58,13 @@ def test_q1_at_equal_parameters_and_at_equal_time():
     assert by_name["equal-parameters/four-rule"].settings["width"] == 47
     assert by_name["equal-time/four-rule"].settings["width"] == 32
     assert "equal-time/r-G_L3" not in by_name
+    assert q1.fair_cell("equal-time", "r-G_L3") == "equal-parameters/r-G_L3"
+    assert q1.fair_cell("equal-time", "G_L3") == "equal-time/G_L3"
+    timed = next(cell for cell in q1.cells() if cell.timed).settings
+    assert [settings["limit"] for settings in timed.values()] == [20_000] * 9
+    assert "limit" not in by_name["equal-time/four-rule"].settings or (
+        by_name["equal-time/four-rule"].settings["limit"] == 0
+    )
 
 
 def test_exact_power_of_q1_on_a_generated_suite(tmp_path):

@@ -20,7 +20,7 @@ from ..molecule_sets import MoleculeSet
 from ..molecules import CONTENDERS as ON_MOLECULES
 from ..molecules import CPU, GPU
 from ..molecules import SEEDS as MOLECULE_SEEDS
-from ..q1 import GRAMMARS
+from ..q1 import GRAMMARS, fair_cell
 from ..q2 import SECONDS
 from ..q4 import BEST, MEDIAN, NETWORKS, WORST
 from ..record import EARLIER, CellRecord
@@ -118,6 +118,17 @@ class Entries(Sources):
 
     def error_of(self, grammar: str) -> TableEntry:
         return self.ours("q1", f"train/{grammar}", "test MAE r2 (bohr²)")()
+
+    def fair_error(self, group: str) -> Source:
+        """Errors at equal parameters or at equal time."""
+
+        def error(grammar: str) -> TableEntry:
+            return self.ours("q1", fair_cell(group, grammar), "test MAE r2 (bohr²)")()
+
+        return error
+
+    def fair_work(self, group: str) -> Source:
+        return lambda grammar: self.results.work("q1", fair_cell(group, grammar))
 
     def exact_pairs_of_grammar(self, readout: str) -> Source:
         """Pairs of BREC by three layers and by any."""
