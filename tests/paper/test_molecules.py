@@ -296,6 +296,16 @@ def test_the_page_says_who_wins(tmp_path):
     assert areas["g2n2 defaults"].startswith("**0.900")
     assert areas["GINE"].startswith("**0.900")
     assert areas["Chemprop"] == "0.700 (30 s, 1 seed)"
+    assert scores["molhiv, official (ROC-AUC)"]["Chemprop"] == "0.79 (cited)"
+    assert scores["molhiv, official (ROC-AUC)"]["GINE"] == "–"
+    assert not any("molhiv" in split for split in summary["absent"]["Chemprop"])
+    assert "molhiv (official)" in summary["absent"]["GINE"]
+
+
+def test_what_is_cited_is_not_run():
+    names = {cell.name for cell in cells()}
+    assert "molhiv/official/Chemprop" not in names
+    assert {"molhiv/official/GINE", "Tox21/random/Chemprop"} <= names
 
 
 @pytest.mark.parametrize(("area", "where"), [(0.805, "behind"), (0.806, "reached")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import fmean, median
 from typing import Any
@@ -17,8 +18,8 @@ from ..counting import BEYOND_COUNTS, COUNTS, MERGED, NORMALISED, OTHER
 from ..graph8c import MERGED_AT_RANDOM
 from ..molecule_sets import SETS as MOLECULE_SETS
 from ..molecule_sets import MoleculeSet
+from ..molecules import CITED, CPU, GPU
 from ..molecules import CONTENDERS as ON_MOLECULES
-from ..molecules import CPU, GPU
 from ..molecules import SEEDS as MOLECULE_SEEDS
 from ..q1 import GRAMMARS, fair_cell
 from ..q2 import SECONDS
@@ -363,6 +364,9 @@ class Entries(Sources):
     def _score(self, molecules: MoleculeSet, how: str, contender: str) -> TableEntry:
         """A score with its time; errors are compared by their negatives."""
         value = molecule_score(self.results, molecules, how, contender)
+        if value is None and (molecules.name, contender) in CITED:
+            published = cited(molecules.name).rows[contender][molecules.metric]
+            return replace(published, text=f"{published.text} (cited)")
         if value is None:
             return TableEntry(EMPTY)
         cell = f"{molecules.name}/{how}/{contender}"
