@@ -21,7 +21,7 @@ from g2n2.training.checkpoint import (
     with_version,
 )
 from g2n2.training.run import Run
-from g2n2.training.run_folder import BEST, CALIBRATION, DESCRIPTION, RunFolder
+from g2n2.training.run_folder import BEST, CALIBRATION, DESCRIPTION, KEYS, RunFolder
 from g2n2.training.session import Watch, train_config
 from small_runs import no_pictures, small_config, small_graphs
 
@@ -173,7 +173,7 @@ def test_the_manifest_knows_a_bounded_number_of_versions():
 def test_after_its_end_a_run_knows_its_last_best_weights_only(folder):
     known = read_manifest(folder)
     assert len(known[BEST]) == 1
-    assert set(known) == {*DESCRIPTION, BEST, CALIBRATION, CHECKPOINT} - {"operations.json"}
+    assert set(known) == {*DESCRIPTION, KEYS, BEST, CALIBRATION, CHECKPOINT} - {"operations.json"}
 
 
 def test_ids_that_changed_are_noticed(folder):

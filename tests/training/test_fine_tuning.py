@@ -20,6 +20,7 @@ from g2n2.nn.model import GrammarGNN
 from g2n2.training.config import RunConfig
 from g2n2.training.fine_tuning import Start, freeze
 from g2n2.training.run import HELD_OUT, Run
+from g2n2.training.run_folder import KEYS
 from g2n2.training.session import Watch, train_config
 from g2n2.training.setup import prepare
 from g2n2.training.trained_before import TrainedBefore
@@ -330,6 +331,7 @@ def test_what_may_have_been_trained_on_is_counted_where_it_is_not_known(
 ) -> None:
     """By the ranges of a run without its data; of a file nothing is known."""
     folder = shutil.copytree(on_molecules.folder, tmp_path / "alone")
+    (folder / KEYS).unlink()  # as in folders of earlier versions
     largest = max(len(text) for text in texts_of(on_molecules, "train"))
     data = molecules_csv(tmp_path / "mine.csv", range(40), "m")
     moved = Path(on_molecules.config.dataset).rename(tmp_path / "elsewhere.csv")
@@ -358,6 +360,50 @@ def test_what_may_have_been_trained_on_is_counted_where_it_is_not_known(
             threads=1,
         )  # fmt: skip
     assert tuned.trained_on.trained_before.startswith("4 of which")
+
+
+def test_a_run_whose_data_is_gone_knows_its_graphs(on_molecules: Run, tmp_path: Path) -> None:
+    known = {*texts_of(on_molecules, "train")}
+    data = molecules_csv(tmp_path / "mine.csv", range(40), "m")
+    folder = shutil.copytree(on_molecules.folder, tmp_path / "alone")
+    moved = Path(on_molecules.config.dataset).rename(tmp_path / "elsewhere.csv")
+    try:
+        tuned, _ = started(Run(folder, "cpu"), data, tmp_path / "run", seed=3)
+    finally:
+        moved.rename(on_molecules.config.dataset)
+    texts = texts_of(tuned, "test")
+    count = sum(text in known for text in texts)
+    assert 0 < count < len(texts)
+    assert tuned.trained_on.trained_before == f"{count} of which {folder} was trained on"
+    assert not any(text in (folder / KEYS).read_text() for text in known if len(text) > 6)
+
+
+def test_some_of_the_graphs_in_memory_are_known_again(tmp_path: Path) -> None:
+    """By their keys, whatever their order is, where features are scaled and columns turned."""
+    rng = np.random.default_rng(0)
+    whole = small_set(columns=2, graphs=80)
+    whole = replace(whole, node_features=(1000 * whole.node_features).astype(np.float32))
+    first, rest = whole.select(list(range(50))), rng.permutation(80)[:60]
+    some = whole.select(rest.tolist())
+    some = replace(
+        some, node_features=some.node_features[:, ::-1].copy(), node_names=some.node_names[::-1]
+    )
+    with no_pictures():
+        source = train(first, out=tmp_path / "first", threads=1, **QUICK)
+        tuned = train(
+            some, out=tmp_path / "second", start=source.folder, epochs=1, batch=8, device="cpu",
+            threads=1,
+        )  # fmt: skip
+    trained_on = {*source.files.splits()["train"].tolist()}
+    test = tuned.files.splits()["test"]
+    count = sum(int(rest[index]) in trained_on for index in test)
+    assert 0 < count < len(test)
+    before = tuned.trained_on.trained_before
+    assert before == f"{count} of which {source.folder} was trained on"
+    path = source.folder / KEYS
+    path.write_text(path.read_text().replace('"by"', '"of"'))
+    with pytest.raises(DataError, match=r"graph_keys\.json is not the file this run wrote"):
+        source.files.graph_keys()
 
 
 def test_graphs_in_memory_that_are_the_same_again_keep_their_split(

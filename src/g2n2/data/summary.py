@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from .splits import smiles_of
 _MOST_TARGETS = 12
 _MOST_CLASSES = 8
 _ROUNDS = 4
+_KEYS: WeakKeyDictionary[GraphSet, list[Any]] = WeakKeyDictionary()  # of sets that are still there
 
 
 def activation_bytes(batch: int, nodes: int, width: int, layers: int) -> float:
@@ -109,8 +111,10 @@ def _duplicates(graphs: GraphSet, parts: Mapping[str, Ints]) -> Iterator[str]:
 
 def graph_keys(graphs: GraphSet) -> list[Any]:
     """What is equal for two graphs that count as one: canonical SMILES if known, else a hash."""
-    smiles = smiles_of(graphs)
-    return graph_hashes(graphs).tolist() if smiles is None else smiles
+    if graphs not in _KEYS:
+        smiles = smiles_of(graphs)
+        _KEYS[graphs] = graph_hashes(graphs).tolist() if smiles is None else smiles
+    return _KEYS[graphs]
 
 
 def graph_hashes(graphs: GraphSet) -> Hashes:

@@ -3,6 +3,7 @@
 config.json       settings, as read back by `--resume` and `predict`
 data.json         where the graphs came from, their checksum, features and targets, the scaling
 split.json        indices of the training, validation and test graphs
+graph_keys.json   hashes by which these graphs are known when a network is trained further
 metrics.csv       one row for each epoch; no times, so that the same run gives the same file
 checkpoint.pt     to resume; checkpoint.previous.pt is the one before it
 operations.json   the operations its grammar uses that are not built in, if any
@@ -44,7 +45,7 @@ from ..errors import DataError, GrammarError
 from ..grammars.catalogue import find_grammar
 from ..grammars.registry import register
 from ..language.registry import described, from_description
-from ..validation import Int, check
+from ..validation import Int, check, read_as
 from .calibration import Calibration
 from .checkpoint import (
     CHECKPOINT,
@@ -63,7 +64,7 @@ from .config import RunConfig, rules_of, run_grammar, upgraded
 from .processes import first_process
 from .setup import Parts, make_model
 from .task import Task
-from .trained_on import TrainedOn
+from .trained_on import GraphKeys, TrainedOn
 
 if TYPE_CHECKING:
     from ..nn.model import GrammarGNN
@@ -72,6 +73,7 @@ BEST = "best.safetensors"
 CALIBRATION = "calibration.json"
 OPERATIONS = "operations.json"
 START = "start.safetensors"
+KEYS = "graph_keys.json"
 PARTS = ("train", "validation", "test")
 DESCRIPTION = ("config.json", "data.json", "split.json", OPERATIONS)
 """Written before the first step and never changed."""
@@ -124,7 +126,7 @@ class RunFolder:
             ) from None
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path / name} is damaged: {error}") from None
-        if name in (*DESCRIPTION, CALIBRATION):
+        if name in (*DESCRIPTION, CALIBRATION, KEYS):
             refuse_altered(self.path, name, content)
         return parsed
 
@@ -141,7 +143,7 @@ class RunFolder:
     def add_checksums(self) -> None:
         """Write checksums for a folder of an earlier version."""
         manifest: Manifest = {}
-        for name in (*DESCRIPTION, CALIBRATION, BEST, PREVIOUS, CHECKPOINT):
+        for name in (*DESCRIPTION, KEYS, CALIBRATION, BEST, PREVIOUS, CHECKPOINT):
             if (self.path / name).is_file():
                 known_as = CHECKPOINT if name == PREVIOUS else name
                 manifest = with_version(manifest, known_as, (self.path / name).read_bytes())
@@ -160,9 +162,11 @@ class RunFolder:
         from ..nn.files import to_bytes
         from ..nn.model import GrammarGNN
 
+        trained_on = TrainedOn.of(config, parts)
         contents: dict[str, Any] = {
+            KEYS: asdict(GraphKeys.of(trained_on.matched(parts.graphs))),
             "split.json": {k: v.tolist() for k, v in parts.splits.items()},
-            "data.json": asdict(TrainedOn.of(config, parts)),
+            "data.json": asdict(trained_on),
         }
         if not config.baseline:
             grammar = run_grammar(config)
@@ -188,7 +192,14 @@ class RunFolder:
                 f"{self.path} holds a run already; go on with --resume {self.path}, "
                 "or name another --out"
             )
-        ours = {*DESCRIPTION, START, MANIFEST, LOCK, HOLDER}  # a run killed at its start left them
+        ours = {
+            *DESCRIPTION,
+            START,
+            KEYS,
+            MANIFEST,
+            LOCK,
+            HOLDER,
+        }  # a run killed at its start left them
         paths = self.path.iterdir() if os.path.isdir(self.path) else ()
         others = [p.name for p in paths if p.name not in ours and not p.name.endswith(".part")]
         if others:
@@ -200,7 +211,7 @@ class RunFolder:
     def forget(self) -> None:
         """Undo `describe`, for a run that never began; an empty folder is removed."""
         with suppress(OSError):  # a path that is no folder: the run's failure names it
-            for name in (*DESCRIPTION, START, MANIFEST, HOLDER):
+            for name in (*DESCRIPTION, START, KEYS, MANIFEST, HOLDER):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         with suppress(OSError):  # not empty, or never made
@@ -228,6 +239,16 @@ class RunFolder:
         members = [Int(0, self.trained_on.graphs - 1)]
         check(splits, dict.fromkeys(PARTS, members), "split", self.path / "split.json")
         return {part: np.asarray(splits[part], dtype=np.int64) for part in PARTS}
+
+    def graph_keys(self) -> GraphKeys | None:
+        """Keys of all graphs; None in folders of earlier versions."""
+        if not (self.path / KEYS).is_file():
+            return None
+        path = self.path / KEYS
+        read: GraphKeys = read_as(GraphKeys, self.read_json(KEYS), "graph_keys", path)
+        if len(read.keys) != self.trained_on.graphs:
+            raise DataError(f"{path} is damaged: expected {self.trained_on.graphs:,} keys")
+        return read
 
     @cached_property
     def trained_on(self) -> TrainedOn:

@@ -1,12 +1,14 @@
 """Which graphs the network a run starts from was trained on: they should not be held out again.
 
-Graphs are compared as the summary does: by canonical SMILES, or by 1-WL with all features.
+Graphs are compared as the summary does: by canonical SMILES, or by 1-WL with all features. Where
+those of a run cannot be read again, the keys in its folder stand for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from .config import RunConfig
 from .fine_tuning import Start
 from .run import HELD_OUT, Run, is_pretrained
 from .setup import Parts, chosen_graphs, prepare
+from .trained_on import GraphKeys
 
 LEAST_LEFT = 0.1
 """Of the validation and of the test graphs of a run, for its split to be taken over."""
@@ -47,27 +50,22 @@ class TrainedBefore:
     @classmethod
     def of(cls, start: Start, graphs: GraphSet) -> TrainedBefore:
         """What the network and those it was itself started from have seen of these graphs."""
-        keys = graph_keys(graphs)
-        part: dict[object, str] = {}
+        found, own = (np.full(len(graphs), "", dtype="U10") for _ in range(2))
         possible = np.zeros(len(graphs), dtype=bool)
-        own, before = np.full(len(graphs), "", dtype="U10"), list[str]()
+        before = list[str]()
         for number, (of_run, run) in enumerate(_ancestry(start)):
             try:
                 if run is None:
                     raise DataError("a file does not say what its network was trained on")
-                parts = _parts_by_key(run, graphs)
+                here = _parts_in(run, graphs)
             except DataError:
                 possible |= _within_range(run, graphs)
                 continue
-            for key, name in parts.items():
-                if name == "train" or key not in part:
-                    part[key] = name
-            here = np.array([parts.get(key, "") for key in keys], dtype="U10")
+            found = np.where((here == "train") | (found == ""), here, found)
             if number == 0:
                 own = here
             elif (np.isin(own, PARTS[1:]) & (here == "train")).any():
                 before.append(of_run)
-        found = np.array([part.get(key, "") for key in keys], dtype="U10")
         return cls(start.name, found, own, tuple(before), possible & (found != "train"))
 
     def splits(self, config: RunConfig, graphs: GraphSet) -> dict[str, Ints] | None:
@@ -76,26 +74,33 @@ class TrainedBefore:
         Graphs that a network before it was trained on are in train. None too if that leaves less
         than a tenth of its validation or test graphs.
         """
-        parts = self._members(config, graphs)
-        if not parts or not all(map(len, parts.values())):
-            return None
-        enough = (len(parts[n]) >= LEAST_LEFT * (self.own == n).sum() for n in PARTS[1:])
-        return parts if all(enough) else None
+        asked_for = config.split != "auto" or "train" in graphs.splits
+        return None if asked_for or not self._enough else self._members
 
-    def _members(self, config: RunConfig, graphs: GraphSet) -> dict[str, Ints]:
-        """What there is of each part; empty if another split is asked for, or graphs are new."""
-        if config.split != "auto" or "train" in graphs.splits or (self.part == "").any():
+    @cached_property
+    def _members(self) -> dict[str, Ints]:
+        """What there is of each part; empty if some graphs are new."""
+        if (self.part == "").any():
             return {}
         return {name: np.flatnonzero(self.part == name) for name in PARTS}
 
+    @cached_property
+    def _enough(self) -> bool:
+        """Whether enough of each part is there for the split to be taken over."""
+        parts = self._members
+        if not parts or not all(map(len, parts.values())):
+            return False
+        return all(len(parts[n]) >= LEAST_LEFT * (self.own == n).sum() for n in PARTS[1:])
+
     def _on_split(self, config: RunConfig, graphs: GraphSet) -> list[str]:
         """A sentence on the split taken over, or on why it is not."""
-        if not (parts := self._members(config, graphs)):
+        parts = self._members
+        if not parts or config.split != "auto" or "train" in graphs.splits:
             return []
         were = "were" if len(self.before) > 1 else "was"
         without = f"without what {' and '.join(self.before)} {were} trained on"
         counts = "/".join(f"{len(rows):,}" for rows in parts.values())
-        if self.splits(config, graphs) is None:
+        if not self._enough:
             left = " and ".join(
                 f"{len(parts[name]):,} of its {(self.own == name).sum():,} {name} graphs"
                 for name in PARTS[1:]
@@ -156,8 +161,29 @@ def _ancestry(start: Start) -> Iterator[tuple[str, Run | None]]:
             run = None
 
 
-def _parts_by_key(run: Run, graphs: GraphSet) -> dict[object, str]:
-    """The part of each graph of a run; a DataError if its graphs cannot be had again.
+def _parts_in(run: Run, graphs: GraphSet) -> NDArray[np.str_]:
+    """For each graph its part in the split of a run, empty if it has none.
+
+    Raises:
+        DataError: The run's graphs cannot be had again, and their keys cannot be compared.
+    """
+    try:
+        own = _own_parts(run, graphs)
+        if (smiles_of(own.graphs) is None) != (smiles_of(graphs) is None):
+            raise DataError("molecules are compared with graphs")
+    except DataError:
+        kept = None if is_pretrained(run.folder) else run.files.graph_keys()
+        if kept is None:
+            raise
+        these = GraphKeys.of(graphs if kept.by == "SMILES" else run.parts_of(graphs).graphs)
+        if these.by != kept.by:
+            raise DataError("molecules are compared with graphs") from None
+        return _looked_up(these.keys, kept.keys, run.files.splits())
+    return _looked_up(graph_keys(graphs), graph_keys(own.graphs), own.splits)
+
+
+def _own_parts(run: Run, graphs: GraphSet) -> Parts:
+    """The graphs of a run in their split.
 
     A network of the package has no split in its folder; on the same data it is made again.
     """
@@ -168,10 +194,15 @@ def _parts_by_key(run: Run, graphs: GraphSet) -> dict[object, str]:
         own = chosen_graphs(run.config, graphs)
     parts = prepare(run.config, own, splits)
     run.trained_on.refuse_other(parts.graphs, run.folder)
-    if (smiles_of(own) is None) != (smiles_of(graphs) is None):
-        raise DataError("molecules are compared with graphs")
-    keys = graph_keys(own)
-    return {keys[i]: name for name in reversed(PARTS) for i in parts.splits[name]}
+    return replace(parts, graphs=own)
+
+
+def _looked_up(
+    keys: Sequence[object], known: Sequence[object], splits: Mapping[str, Ints]
+) -> NDArray[np.str_]:
+    """For each key the part of the known ones it is in: train if it is in several."""
+    parts = {known[i]: name for name in reversed(PARTS) for i in splits[name]}
+    return np.array([parts.get(key, "") for key in keys], dtype="U10")
 
 
 def _within_range(run: Run | None, graphs: GraphSet) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,6 +17,8 @@ from ..data.preprocessing import Preprocessing
 from ..data.readers.labels import class_name
 from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
 from ..data.readers.tables import is_number
+from ..data.splits import smiles_of
+from ..data.summary import graph_keys
 from ..described import counted
 from ..errors import DataError
 from ..validation import read_as
@@ -246,6 +248,22 @@ def checksum(graphs: GraphSet) -> str:
     if graphs.graph_names:  # of graphs that are not preprocessed yet
         digest.update(np.ascontiguousarray(graphs.graph_features).tobytes())
     return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class GraphKeys:
+    """A key of each graph of a run, by which it is known again without the run's data."""
+
+    by: Literal["SMILES", "1-WL"]  # what the key is a hash of
+    keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, graphs: GraphSet) -> GraphKeys:
+        """Of graphs as a network reads them."""
+        found = graph_keys(graphs)
+        if smiles_of(graphs) is None:
+            return cls("1-WL", tuple(f"{key:016x}" for key in found))
+        return cls("SMILES", tuple(sha256(text.encode())[:16] for text in found))
 
 
 @dataclass(frozen=True)
