@@ -131,19 +131,15 @@ def compile_(
         show.say(f"\n{figure} drawn in {diagram}")
 
 
-_COPIES_BYTES = 2**30
-"""That of `nn.memory_budget`, which needs torch; a test compares them."""
-
-
 def _copies_at_once(plan: NetworkPlan, batch: int, nodes: int) -> tuple[int, int] | None:
     """Copies a training step computes together, and the activations it holds; None for all."""
-    from ..compiler.costs import NetworkCost
+    from ..compiler.costs import COPIES_BYTES, NetworkCost
 
     if plan.marks is None or plan.scoped:
         return None
     cost = NetworkCost(plan, batch, nodes)
     each = NetworkCost(replace(plan, marks=None), 1, nodes).activation_bytes()
-    copies = max(1, _COPIES_BYTES // (each + 1))
+    copies = max(1, COPIES_BYTES // (each + 1))
     if copies >= cost.graphs:
         return None
     return copies, copies * each + (cost.trunk.activation_bytes() if cost.trunk else 0)

@@ -15,6 +15,8 @@ from .readout_plan import PARTS
 
 VECTOR_WORK = frozenset({"diag(V_c)V_c", "M⊙I"})
 """Bodies that are computed on the n entries of a vector, however they are written."""
+COPIES_BYTES = 2**30
+"""What the marked copies that are computed together may take; on a GPU an eighth of its memory."""
 
 
 @dataclass(frozen=True)

@@ -318,7 +318,7 @@ class SumsOverMarks(nn.Module):
 
         def values(part: MarkedCopies) -> Tensor:
             if again:
-                give_back_freed_memory()
+                give_back_freed_memory(part.weight.device)
             value = self._summed(depth - 1, graphs.copies(part), at_once)
             with without_autocast(value.device.type):
                 if len(mixer):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from ..compiler.costs import NetworkCost
+from ..compiler.costs import COPIES_BYTES, NetworkCost
 from ..data.batch import GraphBatch, PackedBatch
 from ..errors import DataError, MemoryBudgetError, ShapeError
 from ..language.sorts import M
@@ -27,15 +27,13 @@ if TYPE_CHECKING:
 GIB = 1024**3
 _SPARSE_ENTRY = 150
 """Bytes of an entry of a sparse A: its places as listed, in `[B, N, N]`, in one matrix, turned."""
-COPIES_BYTES = 2**30
-"""What the marked copies that are computed together may take; on a GPU an eighth of its memory."""
 _HARMLESS = 2**26  # bytes that are not worth asking the system for
 
 
-def give_back_freed_memory() -> None:
-    """Have the C library give back what was freed; glibc keeps tensors of some MB in pieces that
+def give_back_freed_memory(device: torch.device) -> None:
+    """Have the C library give back what tensors of a CPU held; glibc keeps some MB in pieces that
     later ones do not fit. Does nothing where the library has no such function."""
-    if trim := _malloc_trim():
+    if device.type == "cpu" and (trim := _malloc_trim()):
         trim(0)
 
 

@@ -23,7 +23,7 @@ from ..data.pyg_fields import pyg_data, pyg_shape
 from ..errors import DataError, LoweringError, ShapeError
 from ..grammars.coercion import GrammarLike, as_network_grammar
 from ..grammars.grammar import Grammar
-from ..language.sorts import primes
+from ..language.sorts import R, V, primes
 from ..language.terms import DISTANCES, Leaf, subterms
 from ..ops.precision import without_autocast
 from .initialisation import initialise
@@ -247,7 +247,12 @@ class GrammarGNN(nn.Module):
         inputs = self.plan.inputs
         validate_batch(self, batch, inputs.node_features, inputs.edge_features)
         if batch.directed and not inputs.directed_safe:
-            reads = "make the network with directed=True" if inputs.matrix else "add V_c → (Aᵀ)V_c"
+            reads = "make the network with directed=True"
+            if not inputs.matrix:
+                words = {V: "{0} → (Aᵀ){0}", R: "{0} → {0}(Aᵀ)"}
+                variables = (x for x in self.plan.grammar.variables if x.plain in words)
+                variable = next(variables, V)
+                reads = "add " + words[variable.plain].format(variable.variable)
             raise DataError(
                 f"some graph is directed (A is not symmetric), and no word of "
                 f"{self.plan.grammar.name or 'this grammar'} reads Aᵀ: {reads}, "

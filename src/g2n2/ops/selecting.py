@@ -18,6 +18,7 @@ from .derivatives import once_differentiable
 from .precision import dot_precision
 from .side_stream import grads_reach_leaves_directly, on_side_stream
 from .sums import column_sums
+from .tf32 import tensor_core_operand
 from .tiling import as_rows, block, narrowed, programs
 
 ROWS, OPERANDS = 64, 64
@@ -153,10 +154,12 @@ def select_kernel(
     scale = tl.rsqrt(tl.sum(x * x, axis=1) / S + small)
     read = (x * scale[:, None] * gain[None, :]).to(READ.dtype.element_ty)
     tl.store(READ + rows * stride_read + c[None, :], read, mask=inside)
+    read = tensor_core_operand(read, PRECISION)
     for start in range(0, operands, BK):
         k = start + tl.arange(0, BK)
         weight = W + k[:, None] * S + c[None, :]
         w = tl.load(weight, mask=(k < operands)[:, None] & (c < S)[None, :], other=0.0)
+        w = tensor_core_operand(w, PRECISION)
         value = tl.dot(read, tl.trans(w), input_precision=PRECISION)
         place, there = OUT + rows * operands + k[None, :], (rows < count) & (k < operands)[None, :]
         tl.store(place, value.to(OUT.dtype.element_ty), mask=there)

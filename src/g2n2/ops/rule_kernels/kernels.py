@@ -17,6 +17,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from ..tf32 import tensor_core_operand
+
 
 @triton.jit
 def powered(SCALE, g, POWER: tl.constexpr):
@@ -51,6 +53,7 @@ def multiplied(x, y, to, row_x, step_x, step_y, row_y, row_to, step_to, n, chann
     inside = (i < n) & (j < n) & (c < S)
     left = tl.load(x + (i * row_x + j * step_x + c), mask=inside, other=0.0)
     right = tl.load(y + (i * step_y + j * row_y + c), mask=inside, other=0.0)
+    left, right = tensor_core_operand(left, PRECISION), tensor_core_operand(right, PRECISION)
     value = tl.dot(
         tl.permute(left, (2, 0, 1)), tl.permute(right, (2, 0, 1)),
         input_precision=PRECISION, out_dtype=tl.float32,
