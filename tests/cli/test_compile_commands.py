@@ -160,7 +160,7 @@ def test_formulas_have_the_names_of_graph_theory_too():
     code, printed = run("formula", "induced diamond")
     assert code == 0
     assert printed == run("formula", "induced chordal cycle")[1]
-    assert "counts of graphs that have a name" in run("formula", "induced kite")[1]
+    assert "counts of graphs that have a name" in run("formula", "induced gnu")[1]
 
 
 def test_trace_prints_the_steps_and_evaluates_them(tmp_path):

@@ -107,6 +107,18 @@ def test_graphs_with_a_name_are_counted(name: str, pattern: nx.Graph) -> None:
     assert found > 0
 
 
+def test_induced_counts_of_named_graphs() -> None:
+    for name in ("induced diamond", "Induced K4-e"):
+        for graph in GRAPHS:
+            wanted = sum(
+                nx.is_isomorphic(graph.subgraph(chosen), nx.diamond_graph())
+                for chosen in combinations(graph, 4)
+            )
+            assert value(formula(name), graph) == wanted
+    with pytest.raises(LoweringError, match=r"known: C3, .* gem, .* bull, "):
+        formula("induced gnu")
+
+
 def test_induced_triangles_are_triangles() -> None:
     assert formula("induced triangle") == formula("triangle") == formula("C3")
 

@@ -8,7 +8,7 @@ import pytest
 
 from g2n2.data.suites import load_suite
 from g2n2.errors import DataError
-from g2n2.graphs import adjacency, parse_graph6, read_graph, to_graph6
+from g2n2.graphs import adjacency, names, parse_graph6, read_graph, to_graph6
 from g2n2.graphs.families import bicyclopentyl, decalin, rook_graph, shrikhande_graph
 from g2n2.graphs.names import graph_name, graph_of_name, graph_text, pair_text
 
@@ -110,6 +110,41 @@ def test_every_printed_name_is_read() -> None:
 )
 def test_spellings_of_names(spelling: str, name: str) -> None:
     assert graph_name(adjacency(spelling)) == name
+
+
+USUAL = [
+    ("diamond", [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]),
+    ("K4 minus an edge", [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]),
+    ("claw", [(0, 1), (0, 2), (0, 3)]),
+    ("gem", [(0, 1), (1, 2), (2, 3), (4, 0), (4, 1), (4, 2), (4, 3)]),
+    # a diamond with a leaf, at a vertex of degree three and of degree two
+    ("dart", [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (0, 4)]),
+    ("kite", [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 4)]),
+    ("fork", [(0, 1), (0, 2), (0, 3), (3, 4)]),
+    ("cross", [(0, 1), (0, 2), (0, 3), (0, 4), (4, 5)]),
+    ("cricket", [(0, 1), (1, 2), (2, 0), (0, 3), (0, 4)]),
+    ("Bowtie graph", [(0, 1), (1, 2), (2, 0), (0, 3), (3, 4), (4, 0)]),
+    ("banner", [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)]),
+    ("net", [(0, 1), (1, 2), (2, 0), (0, 3), (1, 4), (2, 5)]),
+    ("domino", [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4)]),
+    ("pentagon", [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]),
+]
+
+
+@pytest.mark.parametrize(("name", "edges"), USUAL, ids=[name for name, _ in USUAL])
+def test_usual_names_are_read(name: str, edges: list[tuple[int, int]]) -> None:
+    assert nx.is_isomorphic(nx.from_numpy_array(adjacency(name)), nx.Graph(edges))
+
+
+def test_all_names_that_are_read_are_listed_and_hide_no_graph6() -> None:
+    for name in (*names._ALSO_READ, *names._SINGLE):
+        assert name in names.KNOWN_NAMES
+        assert len(adjacency(name)) > 0
+        for spelled in (name, name.capitalize(), name.upper(), f"{name.capitalize()}graph"):
+            with pytest.raises(DataError):
+                parse_graph6(spelled)
+    with pytest.raises(DataError, match=r"known: .* gem, .* bull, "):
+        adjacency("name:gnu")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import networkx as nx
 from networkx.algorithms.isomorphism import GraphMatcher
 
 from ..errors import LoweringError
-from ..graphs.names import graph_of_name
+from ..graphs.names import KNOWN_NAMES, graph_of_name
 from ..language.parsing import parse
 from ..language.sorts import M, V
 from ..language.terms import ONE, A, Apply, Leaf, Term, apply, mark_sum, power
@@ -387,6 +387,6 @@ def _formula(name: str, marks: int, width: int) -> Term:
         return subgraph_count(nx.from_numpy_array(graph), bool(induced), marks, width)
     raise LoweringError(
         f"no formula is called {name!r}; known: {', '.join(FORMULAS | MARKED_FORMULAS)}, "
-        f"Laplacian^k, normalised Laplacian^k, {', '.join(_NICKNAMES)}; and counts of graphs that "
-        "have a name, such as K2,3, bull, house, spider(1,2,2), wheel over C4, induced triangle"
+        "Laplacian^k, normalised Laplacian^k; and counts of graphs that have a name, also of "
+        f"induced ones: {KNOWN_NAMES}"
     )

@@ -54,6 +54,39 @@ _SINGLE: dict[str, Callable[[], GraphLike]] = {
     },
 }
 
+_TRIANGLE = [(0, 1), (1, 2), (2, 0)]
+_SQUARE = [(0, 1), (1, 2), (2, 3), (3, 0)]
+
+_ALSO_READ: dict[str, Callable[[], nx.Graph]] = {
+    "triangle": lambda: nx.cycle_graph(3),
+    "square": lambda: nx.cycle_graph(4),
+    "pentagon": lambda: nx.cycle_graph(5),
+    "diamond": lambda: _DIAMOND,
+    "claw": lambda: nx.star_graph(3),
+    "fork": lambda: _spider_of([1, 1, 2]),
+    "chair": lambda: _spider_of([1, 1, 2]),
+    "cross": lambda: _spider_of([1, 1, 1, 2]),
+    "gem": lambda: nx.Graph([(0, 1), (1, 2), (2, 3), *((4, node) for node in range(4))]),
+    "dart": lambda: nx.Graph([*_DIAMOND.edges, (0, 4)]),
+    "kite": lambda: nx.Graph([*_DIAMOND.edges, (2, 4)]),
+    "cricket": lambda: nx.Graph([*_TRIANGLE, (0, 3), (0, 4)]),
+    "banner": lambda: nx.Graph([*_SQUARE, (0, 4)]),
+    "bowtie": lambda: nx.windmill_graph(2, 3),
+    "hourglass": lambda: nx.windmill_graph(2, 3),
+    "house x": nx.house_x_graph,
+    "net": lambda: nx.Graph([*_TRIANGLE, (0, 3), (1, 4), (2, 5)]),
+    "domino": lambda: nx.ladder_graph(3),
+    "tetrahedron": lambda: nx.complete_graph(4),
+    "octahedron": nx.octahedral_graph,
+    "icosahedron": nx.icosahedral_graph,
+    "dodecahedron": nx.dodecahedral_graph,
+    "Krackhardt kite": nx.krackhardt_kite_graph,
+}
+"""Further names that are read, as in graphclasses.org and networkx; other ones are printed.
+
+None may be graph6 in any case: Hexagon and Heawood are graphs of nine vertices.
+"""
+
 
 def graph_text(graph: GraphLike) -> str:
     """A graph's name, its graph6 where it has none, and its arcs where that cannot hold it.
@@ -151,6 +184,7 @@ _SIZE = "[1-9][0-9]{0,6}"
 _COUNTED = re.compile(rf"({_SIZE})[·*x]?([^0-9].*)")
 _NUMBERED = re.compile(
     rf"([kcp])({_SIZE})|k({_SIZE}(?:,{_SIZE})+)|spider\(({_SIZE}(?:,{_SIZE})+)\)|wheeloverc({_SIZE})"
+    rf"|k({_SIZE})(?:-e|minusanedge)"
 )
 
 
@@ -187,13 +221,19 @@ def graph_of_name(text: str) -> Adjacency | None:
     return read_only(1 - np.eye(nodes) - matrix if complement else matrix)
 
 
+KNOWN_NAMES = ", ".join(
+    ["C6, P4, K5, K5−e, K1,4, spider(1,2,2), wheel over C5", *_ALSO_READ, *_SINGLE]
+)
+"""Every name of a connected graph that is read, for messages."""
+
+
 def named_graph(text: str) -> Adjacency:
     """The graph of a name; where there is none, the error lists the names."""
     matrix = graph_of_name(text)
     if matrix is None:
         raise DataError(
-            f"no graph is called {text!r} here; known: C6, P4, K5, K1,4, spider(1,2,2), "
-            f"wheel over C5, {', '.join(_SINGLE)}; sums such as C4+K1 and 2·C3; complement of any"
+            f"no graph is called {text!r} here; known: {KNOWN_NAMES}; sums such as C4+K1 and "
+            "2·C3; complement of any"
         )
     return matrix
 
@@ -202,7 +242,8 @@ def _of_single(name: str) -> tuple[Callable[[], GraphLike], int] | None:
     """How to make the connected graph of a plain name, and its number of nodes."""
     canonical = _plain_names().get(name.removesuffix("graph"))
     if canonical is not None:
-        return _SINGLE[canonical], len(_known()[canonical][0])
+        make = (_SINGLE | _ALSO_READ)[canonical]
+        return make, len(adjacency(make()))
     m = _NUMBERED.fullmatch(name)
     if m is None:
         return None
@@ -213,6 +254,9 @@ def _of_single(name: str) -> tuple[Callable[[], GraphLike], int] | None:
     if m[5]:
         rim = int(m[5])
         return (lambda: nx.wheel_graph(rim + 1), rim + 1) if rim >= 3 else None
+    if m[6]:
+        order = int(m[6])
+        return (lambda: _without_an_edge(order), order) if order >= 2 else None
     sizes = [int(entry) for entry in (m[3] or m[4]).split(",")]
     if m[3]:
         return lambda: nx.complete_multipartite_graph(*sizes), sum(sizes)
@@ -228,9 +272,15 @@ def _spider_of(legs: list[int]) -> nx.Graph:
     return graph
 
 
+def _without_an_edge(order: int) -> nx.Graph:
+    graph: nx.Graph = nx.complete_graph(order)
+    graph.remove_edge(0, 1)
+    return graph
+
+
 @cache
 def _plain_names() -> dict[str, str]:
-    return {_plain(name).removesuffix("graph"): name for name in _SINGLE}
+    return {_plain(name).removesuffix("graph"): name for name in (*_ALSO_READ, *_SINGLE)}
 
 
 def _plain(name: str) -> str:
