@@ -21,6 +21,7 @@ from g2n2.language.terms import Term
 from g2n2.nn.model import G2N2, GrammarGNN
 
 GRAMMAR = find_grammar("r-G_L3")
+SIMPLE = [nx.to_numpy_array(nx.gnp_random_graph(n, 0.6, seed=n)) for n in (3, 6, 9)]
 BATCH = GraphBatch.of(list(GRAPHS.values()), dtype=torch.float64)
 
 
@@ -117,6 +118,22 @@ def test_equal_terms_the_rules_make(grammar: str, text: str) -> None:
         expected = evaluate(term, graph)
         real = got[: len(graph), : len(graph)] if term.sort.letter == "M" else got.reshape(1, 1)
         np.testing.assert_allclose(real, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("readout", ["pooled", "grammar"])
+def test_closed_walks_are_traces_where_a_grammar_has_no_entrywise_product(readout: str) -> None:
+    """1ᵀ(A⊙A²)1 = Tr(A³), which is six times the triangles."""
+    grammar = find_grammar("r-G_{·, Tr}")
+    needed = requirements(grammar, formula("C3"), readout=readout)
+    model = GrammarGNN(
+        grammar, width=dict(needed.width), layers=needed.depth, preset="paper", readout=readout
+    )
+    write_formula(model.double(), formula("C3"))
+    triangles = [sum(nx.triangles(nx.from_numpy_array(g)).values()) / 3 for g in SIMPLE]
+    got = outputs(model, GraphBatch.of(SIMPLE, dtype=torch.float64))
+    np.testing.assert_allclose(got[:, 0], triangles)
+    with pytest.raises(LoweringError, match="nothing makes A⊙A²"):
+        requirements(grammar, formula("diamond"))
 
 
 def test_a_deeper_and_wider_network_carries_the_formula_on() -> None:

@@ -27,7 +27,7 @@ from ..language.printing import to_text
 from ..language.sorts import SORTS, M, R, S, Sort, V
 from ..language.terms import ONE, Apply, Number, Term, apply, combination, has_mark_sum, multilinear
 from .atoms_to_schedule import Combination, Pointwise, Stage, combined, layer_of, stages, work
-from .formula_to_atoms import Realiser, rules_text, simpler, sums
+from .formula_to_atoms import Realiser, as_traces, rules_text, simpler, sums
 from .marked_formulas import multiplies_sentences, under_marks
 from .piecewise_linear import IDENTITY, relu_units
 
@@ -224,7 +224,10 @@ class FormulaPlan:
         if term.sort == S and not (self.pooled and readings):
             readings += self._by_sentences(term)
         if not readings:
-            readings += [r for other in simpler(term) if (r := self._best(other)) is not None]
+            traces = [r for trace in as_traces(term) if (r := self._best(trace)) is not None]
+            readings += traces or [
+                r for other in simpler(term) if (r := self._best(other)) is not None
+            ]
         return min(readings, key=lambda reading: reading.work, default=None)
 
     def _direct(self, term: Term) -> Iterator[Reading]:

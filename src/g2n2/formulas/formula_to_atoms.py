@@ -287,6 +287,19 @@ def sums(run: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, 
             yield run[:cut], run[cut:]
 
 
+def as_traces(term: Term) -> Iterator[Term]:
+    """1ᵀ(M⊙N)1 as Tr(MNᵀ), for grammars that have products and no ⊙."""
+    op, run = spread(term)
+    if op != "matmul" or len(run) != 3 or (run[0], run[2]) != (ROW_OF_ONES, ONE):
+        return
+    inner, factors = spread(run[1])
+    if inner != "hadamard" or EYE in factors:  # a trace is 1ᵀ(M⊙I)1 itself
+        return
+    for cut in range(1, len(factors)):
+        left, right = joined(inner, factors[:cut]), joined(inner, factors[cut:])
+        yield apply("trace", apply("matmul", left, transposed(right)))
+
+
 def _is(term: Term, op: str) -> TypeGuard[Apply]:
     return isinstance(term, Apply) and term.op == op and not term.function
 
