@@ -95,6 +95,17 @@ def test_compare_names_both_grammars(left, right, title):
     assert f"words alone: {title}\n" in run("compare", left, right)[1]
 
 
+def test_a_certificate_without_a_step_says_that_nothing_was_removed(tmp_path):
+    path = tmp_path / "c.json"
+    assert run("derive", "·", "--out", str(path))[0] == 0
+    code, printed = run("check", str(path))
+    assert code == 0
+    assert printed.splitlines() == [
+        "valid: there was nothing to check",
+        "shows: no rule was removed, so nothing had to be proved",
+    ]
+
+
 def test_certificate_goes_round(tmp_path):
     path = tmp_path / "c.json"
     assert run("derive", "L1", "--out", str(path))[0] == 0

@@ -96,7 +96,9 @@ def check(
     if json:
         show.as_json({**vars(verdict), "from": content.get("from"), "to": content.get("to")})
     elif verdict.valid:
-        show.say(f"valid: {counted(verdict.checked, 'obligation')} checked")
+        nothing = "there was nothing to check"
+        checked = f"{counted(verdict.checked, 'obligation')} checked" if verdict.checked else nothing
+        show.say(f"valid: {checked}")
         for claim in verdict.claims:
             show.say(f"shows: {claim}")
         for operation in verdict.operations:
