@@ -98,6 +98,9 @@ MARKED = {
         # Two layers before the mark and one inside it, on four copies in training: a twentieth of
         # the price of three layers on every copy of a graph of EXP.
         Contender("G2N2Σ-2+1", "r-G_L3Σ", 1, None, "Σ2-FWL", options={"marks": 4, "trunk": 2}),
+        # At about the same price, since only the layer inside has copies. Without marks, words of
+        # three layers are the first to tell pairs of EXP apart: this one has two more.
+        Contender("G2N2Σ-4+1", "r-G_L3Σ", 1, None, "Σ2-FWL", options={"marks": 4, "trunk": 4}),
         Contender("L1ΣΣ-9", "r-G_L1ΣΣ", 9, None, "ΣΣ1-WL", options={"marks": "orbits"}),
     )
 }

@@ -9,11 +9,13 @@ import pytest
 
 from g2n2 import GrammarGNN
 from g2n2.data.graph_set import Target, plain_graphs
+from g2n2.data.suites import load_suite
+from g2n2.errors import DataError
 from g2n2.graphs.families import rook_graph, shrikhande_graph
 from g2n2.power.suites import Suite
 from g2n2_paper import counting
 from g2n2_paper.classes import ClassTraining, calibrated_cell
-from g2n2_paper.contenders import MARKED
+from g2n2_paper.contenders import CONTENDERS, MARKED, word_classes
 from g2n2_paper.counting import BEYOND_COUNTS, NORMALISED, WRITTEN, beyond_counts, written_cell
 from g2n2_paper.power import STARTS, cells, separated_by_layer
 from g2n2_paper.runner import Job
@@ -45,15 +47,38 @@ def test_counts_are_those_of_a_search():
 def test_cells_name_the_marks():
     by_name = {(cell.name, cell.seed): cell.settings for cell in cells()}
     assert by_name["zinc/G2N2-3", 0]["grammar"] == "r-G_L3"
-    for name, marks in (("zinc", "heavy"), ("exp", "4")):
-        found = by_name[f"{name}/G2N2Σ-2+1", 0]
-        wanted = {"grammar": "r-G_L3Σ", "marks": marks, "trunk": 2, "layers": 1}
+    for name, marks, trunk in (("zinc", "heavy", 2), ("exp", "4", 2), ("exp", "4", 4)):
+        found = by_name[f"{name}/G2N2Σ-{trunk}+1", 0]
+        wanted = {"grammar": "r-G_L3Σ", "marks": marks, "trunk": trunk, "layers": 1}
         assert {key: found[key] for key in wanted} == wanted
     plain, marked = (by_name[f"counting/beyond/G2N2{name}", 0] for name in ("-3", "Σ-3"))
     assert plain["baseline"] == "G2N2"
     assert (marked["grammar"], marked["marks"]) == ("r-G_L3Σ", "all")
     for alike in ("epochs", "layers", "width", "recipe"):
         assert plain[alike] == marked[alike], alike
+
+
+@pytest.mark.parametrize("name", ["G2N2Σ-2+1", "G2N2Σ-4+1"])
+def test_networks_with_marks_learn_exp_longer_and_on_all_folds(name):
+    by_name = {cell.name: cell for cell in cells()}
+    marked, plain = by_name[f"exp/{name}"], by_name["exp/G2N2-5"]
+    for alike in ("recipe", "decay", "dropout", "width", "split", "seed", "folds"):
+        assert marked.settings[alike] == plain.settings[alike], alike
+    assert (marked.parts, marked.settings["folds"]) == (10, 10)
+    assert (marked.settings["epochs"], plain.settings["epochs"]) == (120, 40)
+    assert MARKED[name].config("exp").effective_recipe().schedule == "cosine"
+
+
+def test_words_of_three_layers_are_the_first_to_tell_pairs_of_exp_apart():
+    """A network has as many with those before its marks: 2 + 1 none to spare, 4 + 1 two."""
+    try:
+        suite = load_suite("exp")
+    except DataError as error:
+        pytest.skip(f"no data: {error}")
+    first, second = suite.pairs[0]
+    pair = Suite("exp", (suite.graphs[first], suite.graphs[second]), ((0, 1),))
+    classes = [word_classes(replace(CONTENDERS["G2N2-3"], layers=n), pair) for n in (1, 2, 3)]
+    assert [len(set(found or ())) for found in classes] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("count", sorted(WRITTEN))

@@ -192,6 +192,31 @@ def test_the_winner_among_networks_with_and_without_marks_is_the_records(copy, m
     assert counts.endswith("on 1 of 8 counts: K4." if marked < 0.2 else "on 0 of 8 counts.")
 
 
+def test_exp_with_a_mark_is_said_as_its_records_have_it(copy):
+    """Epochs and folds stand below the table; a second network has a row once it has run."""
+
+    def record(name: str, folds: int, epochs: int) -> None:
+        parts: dict = {key: {} for key in ("data", "provenance", "detail")}
+        parts |= {"config": {"epochs": epochs}, "metrics": {"test accuracy (%)": 99.5}}
+        sizes = {"done": folds, "unit": "folds", "seconds": 1.0}
+        cell = CellRecord(question="power", cell=f"exp/{name}", seed=0, **parts, **sizes)
+        cell.write(copy / "results")
+
+    def part() -> str:
+        text = Pages(copy / "results", copy).part("marks-classes", "beyond-3wl.md")
+        return re.sub(" +", " ", text)
+
+    (copy / "results" / "power" / "exp-G2N2Σ-4+1.s0.json").unlink(missing_ok=True)
+    record("G2N2Σ-2+1", 4, 40)
+    assert part().endswith("weights for 40 epochs, on the first 4 of its ten folds.")
+    assert "4 + 1" not in part()
+    record("G2N2Σ-2+1", 10, 120)
+    record("G2N2Σ-4+1", 10, 120)
+    assert part().endswith("weights for 120 epochs, on all ten folds.")
+    rows = [line for line in part().splitlines() if line.startswith("| EXP")]
+    assert rows == [f"| EXP | r-G_L3Σ, {n} + 1 layers | 99.5 | 1 × 10 folds |" for n in (2, 4)]
+
+
 def test_runs_of_a_later_session_have_their_places(copy):
     """Aims and tables of the defaults on QM9 and of Errica's splits appear with their records."""
     for pattern in ("q2/*-defaults-*.json", "q3/errica-*.json"):
