@@ -97,7 +97,9 @@ def check(
         show.as_json({**vars(verdict), "from": content.get("from"), "to": content.get("to")})
     elif verdict.valid:
         nothing = "there was nothing to check"
-        checked = f"{counted(verdict.checked, 'obligation')} checked" if verdict.checked else nothing
+        checked = (
+            f"{counted(verdict.checked, 'obligation')} checked" if verdict.checked else nothing
+        )
         show.say(f"valid: {checked}")
         for claim in verdict.claims:
             show.say(f"shows: {claim}")
