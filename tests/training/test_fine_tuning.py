@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from g2n2 import train
+from g2n2.cli import app
+from g2n2.data import summary
 from g2n2.data.graph_set import Target
 from g2n2.errors import DataError
 from g2n2.nn.files import load
@@ -360,6 +363,35 @@ def test_what_may_have_been_trained_on_is_counted_where_it_is_not_known(
             threads=1,
         )  # fmt: skip
     assert tuned.trained_on.trained_before.startswith("4 of which")
+
+
+def test_keys_do_not_depend_on_positions_that_a_network_leaves_out(tmp_path: Path) -> None:
+    graphs = small_set(graphs=40)
+    rng = np.random.default_rng(0)
+    placed = replace(graphs, positions=rng.normal(size=(graphs.sizes.sum(), 3)).astype(np.float32))
+    with no_pictures():
+        source = train(placed, out=tmp_path / "first", grammar="GNNML1", threads=1, **QUICK)
+        some = placed.select(list(range(30)))
+        tuned = train(
+            some, out=tmp_path / "second", start=source.folder, epochs=1, batch=8, device="cpu",
+            threads=1,
+        )  # fmt: skip
+    assert not source.trained_on.positions
+    notes = " ".join(tuned.trained_on.notes)
+    assert "The split is that of" in notes
+
+
+def test_graphs_are_hashed_once_for_the_summary_the_keys_and_the_title(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, real = [], summary.graph_hashes
+    monkeypatch.setattr(summary, "graph_hashes", lambda graphs: calls.append(1) or real(graphs))
+    words = "regular --option count=50 --option nodes=8 --width 4 --layers 1 --epochs 1"
+    out = str(tmp_path / "run")
+    with no_pictures():
+        done = CliRunner().invoke(app, ["train", *words.split(), "--device", "cpu", "--out", out])
+    assert done.exit_code == 0, done.output
+    assert len(calls) == 1
 
 
 def test_a_run_whose_data_is_gone_knows_its_graphs(on_molecules: Run, tmp_path: Path) -> None:

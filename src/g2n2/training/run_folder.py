@@ -162,9 +162,11 @@ class RunFolder:
         from ..nn.files import to_bytes
         from ..nn.model import GrammarGNN
 
-        trained_on = TrainedOn.of(config, parts)
+        trained_on, graphs = TrainedOn.of(config, parts), parts.graphs
+        if not trained_on.positions and graphs.positions is not None:
+            graphs = replace(graphs, positions=None)  # new graphs are read without them
         contents: dict[str, Any] = {
-            KEYS: asdict(GraphKeys.of(trained_on.matched(parts.graphs))),
+            KEYS: asdict(GraphKeys.of(graphs)),
             "split.json": {k: v.tolist() for k, v in parts.splits.items()},
             "data.json": asdict(trained_on),
         }
