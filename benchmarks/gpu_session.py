@@ -1,9 +1,8 @@
-"""What is to be measured and trained next on a machine with one H200, as three commands.
+"""What is to be measured and trained next on a machine with one H200, as commands of its own.
 
     python benchmarks/gpu_session.py prepare             # here: data, graphs of molecules, QM9
-    python benchmarks/gpu_session.py measure --out DIR   # there, each within --minutes
-    python benchmarks/gpu_session.py train --out DIR
-    python benchmarks/gpu_session.py speedrun --out DIR
+    python benchmarks/gpu_session.py train --out DIR     # there, within --minutes; also measure,
+                                                         # grammars, large and speedrun
     python benchmarks/gpu_session.py collect FILE …      # here: records into results/
 
 A command goes through its stages; lanes of a stage run side by side, commands of a lane one after
@@ -30,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 SESSION = ROOT / "build" / "session"
 DATA, RESULTS, WORK = SESSION / "data", SESSION / "results", SESSION / "work"
 LOGS, SHIMS, CACHE = SESSION / "logs", SESSION / "shims", DATA / "qm9.cache"
-ARCHIVE_BYTES, ARCHIVES = 15 * 2**20, 4
+ARCHIVE_BYTES, ARCHIVES = 15 * 2**20, 5
 """Of an archive that comes back, and how many there are of unfinished work."""
 SPARE = {"checkpoint.previous.pt", "tensorboard"}
 """Files and folders of a run that nothing is continued from."""
@@ -45,9 +44,16 @@ Lane = list[Command]
 Stage = dict[str, Lane]
 
 
-def cells(question: str, *only: str, jobs: int = 1) -> Command:
-    """Cells of a question that have no record; `jobs` of them at a time."""
-    return [question, "--jobs", str(jobs), *(word for part in only for word in ("--only", part))]
+def cells(question: str, *only: str, jobs: int = 1, seed: int | None = None) -> Command:
+    """Cells of a question that have no record, of one seed or all; `jobs` of them at a time."""
+    chosen = [word for part in only for word in ("--only", part)]
+    return [
+        question,
+        "--jobs",
+        str(jobs),
+        *chosen,
+        *([] if seed is None else ["--seed", str(seed)]),
+    ]
 
 
 def bench(*cases: str) -> Command:
@@ -63,45 +69,38 @@ def gpu_tests() -> Stage:
 
 
 KERNELS = "benchmarks/without_kernels.py"
-SINGLE = "single/{}/distance/G2N2{}/defaults{}/epochs-100"
+SINGLE = "single/{}/distance/{}/defaults{}/epochs-100"
 CALLS: dict[str, list[Stage]] = {
     "measure": [
-        gpu_tests(),
         {
             "bench": [
-                bench("training", "inference", "epoch", "product", "large", "marks", "profile"),
-                bench("marks-nodes"),
-                [KERNELS, "--out", "results/bench-kernels/plain.json"],
-                [
-                    KERNELS,
-                    "--batch",
-                    "128",
-                    "--by",
-                    "compiled",
-                    "--out",
-                    "results/bench-kernels/compiled.json",
-                ],
-                bench("batch", "nodes", "width"),
+                cells("q1", "speed/grammars"),
+                cells("q2", "speed/networks"),
+                bench("marks", "nodes", "width", "batch", "marks-nodes"),
+                [KERNELS, "--out", "results/bench-kernels/h200.json"],
             ]
         },
+        gpu_tests(),
     ],
     "train": [
         {
-            "u0": [cells("q2", SINGLE.format("u0", "", "/wider"))],
-            "mu": [
-                cells("q2", SINGLE.format("mu", "+D", "")),
-                cells("q2", SINGLE.format("homo", "", "/wider")),
-            ],
-            "r2": [cells("q2", SINGLE.format("r2", "+D", ""))],
-            "schnet": [cells("q2", "single/u0/distance/SchNet")],
+            "mu": [cells("q2", SINGLE.format("mu", "G2N2+D", ""))],
+            "r2": [cells("q2", SINGLE.format("r2", "G2N2+D", ""), seed=0)],
+            "u0": [cells("q2", SINGLE.format("u0", "G2N2", "/wider"))],
+            "peers": [cells("q2", "single/u0/distance/ViSNet"), cells("q2", "SchNet")],
             "tu": [cells("q3", "errica", jobs=6)],
-            "molecules": [cells("molecules", name, jobs=3) for name in ("G2N2", "GINE")],
-            "power": [cells("power", "counting/beyond", jobs=2)],
+            "molecules": [cells("molecules", "GINE", jobs=2)],
+            "power": [cells("power", "exp/G2N2Σ-4+1", jobs=2)],
         },
     ],
-    "speedrun": [
-        {"speedrun": [["benchmarks/speedrun.py", "run", "results/speedrun/h200.json"]]},
+    "grammars": [{"q1": [cells("q1", "equal-parameters", "equal-time", jobs=14)]}],
+    "large": [
+        {
+            "large": [cells("q2", "width-128", jobs=3)],
+            "paper": [cells("q2", "paper/epochs-100", jobs=2)],
+        }
     ],
+    "speedrun": [{"speedrun": [["benchmarks/speedrun.py", "run", "results/speedrun/h200-2.json"]]}],
 }
 
 
@@ -138,7 +137,7 @@ def run(call: str, out: Path, minutes: float, smoke: bool) -> None:
 
     packing = threading.Thread(target=pack_now_and_then)
     packing.start()
-    shares = call == "train" and shutil.which("nvidia-cuda-mps-control")
+    shares = call not in ("measure", "speedrun") and shutil.which("nvidia-cuda-mps-control")
     if shares:  # processes then share the GPU at the same time, not in turns
         subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
     begun: set[str] = set()
@@ -250,14 +249,12 @@ def pack_records(out: Path, call: str, since: float) -> None:
 
 
 def pack_work(out: Path, call: str, since: float) -> None:
-    """Compiled kernels and the work of cells without a record, the smallest files first."""
-    cells = (path for path in WORK.glob("*/*") if path.is_dir() and not has_record(path, since))
-    files = (path for folder in (*cells, SESSION / "triton") for path in folder.rglob("*"))
-    needed = (path for path in files if path.is_file() and not SPARE & {path.name, *path.parts})
-    kept = sorted(needed, key=lambda path: path.stat().st_size)
+    """The work of cells without a record, the smallest cells first, then compiled kernels."""
+    cells = [path for path in WORK.glob("*/*") if path.is_dir() and not has_record(path, since)]
+    folders = (*sorted(map(needed_files, cells), key=bytes_of), needed_files(SESSION / "triton"))
     groups: list[list[Path]] = [[]]
     size = 0
-    for path in kept:
+    for path in (path for files in folders for path in files):
         size += path.stat().st_size
         if size > ARCHIVE_BYTES:
             groups.append([])
@@ -265,6 +262,15 @@ def pack_work(out: Path, call: str, since: float) -> None:
         groups[-1].append(path)
     for number, group in enumerate(groups[:ARCHIVES]):
         archive(out / f"{call}-work-{number}.tar.gz", group)
+
+
+def needed_files(folder: Path) -> list[Path]:
+    """The files below a folder that work is continued from."""
+    return [p for p in folder.rglob("*") if p.is_file() and not SPARE & {p.name, *p.parts}]
+
+
+def bytes_of(files: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in files)
 
 
 def has_record(work: Path, since: float) -> bool:

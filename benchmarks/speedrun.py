@@ -1,7 +1,7 @@
 """How long from nothing to an error of 10 meV for U₀ of QM9, on validation molecules.
 
     python benchmarks/speedrun.py run results/speedrun/NAME.json [--cache FILE] [--epochs 80]
-        [--rate 0.002] [--batch 64]
+        [--rate 0.002] [--batch 64] [--distance raw,rbf16]
     python benchmarks/speedrun.py table      # writes the table of benchmarks/speedrun.md
 
 The clock starts before anything is imported, so it counts imports, reading the data, compiling and
@@ -101,6 +101,10 @@ def table() -> str:
     return "\n".join(lines if len(lines) > 2 else ["No record yet."])
 
 
+def comma_separated(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -110,12 +114,13 @@ def main() -> None:
     running.add_argument("--epochs", type=int, default=80)
     running.add_argument("--rate", type=float, help="learning rate, if not the recipe's")
     running.add_argument("--batch", type=int, help="molecules in a step, if not the recipe's")
+    running.add_argument("--distance", type=comma_separated, help="features of distances, likewise")
     running.add_argument("--limit", type=int, default=0, help="molecules, to try the script")
     running.add_argument("--goal", type=float, default=GOAL, help="meV")
     commands.add_parser("table")
     given = parser.parse_args()
     if given.command == "run":
-        names = ("epochs", "rate", "batch", "limit")
+        names = ("epochs", "rate", "batch", "distance", "limit")
         run(given.out, given.cache, given.goal, **{name: getattr(given, name) for name in names})
         return
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)

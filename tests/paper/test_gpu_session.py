@@ -83,6 +83,30 @@ def test_fabric_of_the_other_distribution_serves(session, monkeypatch, tmp_path)
     assert done.stdout == "a fabric a strategy\n", done.stderr
 
 
+def test_work_that_is_continued_comes_back_before_compiled_kernels(session, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "ARCHIVE_BYTES", 1000)
+    monkeypatch.setattr(session, "ARCHIVES", 2)
+    (session.SESSION / "triton").mkdir()
+    for number in range(20):
+        (session.SESSION / "triton" / f"kernel-{number}").write_bytes(bytes(100))
+    for name in ("mu.s0.1", "r2.s0.2"):
+        (session.WORK / "q2" / name).mkdir(parents=True)
+        (session.WORK / "q2" / name / "config.json").write_bytes(bytes(10))
+        (session.WORK / "q2" / name / "checkpoint.pt").write_bytes(bytes(800))
+    session.pack_work(tmp_path, "train", 0.0)
+    names = []
+    for path in sorted(tmp_path.glob("*.tar.gz")):
+        with tarfile.open(path) as tar:
+            names += tar.getnames()
+    cells = {
+        f"work/q2/{cell}/{file}"
+        for cell in ("mu.s0.1", "r2.s0.2")
+        for file in ("config.json", "checkpoint.pt")
+    }
+    assert cells <= set(names)
+    assert any(name.startswith("triton/") for name in names), "in the room that is left"
+
+
 def test_new_records_logs_and_unfinished_work_come_back(session, monkeypatch, tmp_path):
     monkeypatch.setattr(session, "ARCHIVE_BYTES", 1000)
     monkeypatch.setattr(session, "ROOT", tmp_path / "clone")
