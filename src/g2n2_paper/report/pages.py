@@ -52,6 +52,10 @@ class Pages:
         self.templates.globals |= {
             "bench": partial(performance.group_tables, self.rows),
             "machines": partial(performance.machine_table, self.rows),
+            "figure": partial(performance.figure, self.rows),
+            "ratios": partial(performance.ratios, self.rows),
+            "missed_floors": partial(performance.missed_floors, self.rows),
+            "older_groups": partial(performance.older_groups, self.rows),
             "kernels": partial(performance.kernel_table, results / "bench-kernels"),
             "cited": lambda name: cited(name).citation,
             **{name: getattr(entries, name) for name in dir(entries) if not name.startswith("_")},

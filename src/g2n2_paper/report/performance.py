@@ -161,11 +161,50 @@ def group_tables(rows: Iterable[Row], group: str) -> str:
         if row["group"] == group:
             by_machine.setdefault(machine(row), []).append(row)
     for name, measured in by_machine.items():
-        older = any(row["made_with"].get("kernels") != kernel_digest() for row in measured)
-        note = f", {OLDER}" if older else ""
+        note = f", {OLDER}" if any(map(is_older, measured)) else ""
         parts.append(f"{name}{note}:\n\n{markdown(*group_table(measured, group, reasons=False))}")
         parts += [f"{r['case']} {why_not(r)}." for r in measured if r["status"] != "measured"]
     return "\n\n".join(parts) or f"*Not measured yet: `g2n2-paper bench --case {group}`.*"
+
+
+def is_older(row: Row) -> bool:
+    """Whether a result was measured with other kernels than those of the package."""
+    return bool(row["made_with"].get("kernels") != kernel_digest())
+
+
+def older_groups(rows: Iterable[Row]) -> list[str]:
+    """What the tables are called that have such a result, as "nodes (NVIDIA H200)"."""
+    order = list(dict.fromkeys(case.group for case in CASES))
+    older = {(row["group"], machine(row)) for row in rows if is_older(row)}
+    known = sorted((x for x in older if x[0] in order), key=lambda x: (order.index(x[0]), x[1]))
+    return [f"`{group}` ({name})" for group, name in known]
+
+
+def figure(rows: Iterable[Row], case: str, header: str) -> str:
+    """A figure of a case as its table has it; a dash where it was not measured."""
+    found = [row for row in rows if row["case"] == case and row["status"] == "measured"]
+    return cell(found[-1], header) if found else EMPTY
+
+
+def ratios(rows: Sequence[Row], header: str, *cases: str) -> str:
+    """The least and the largest ratio to a peer over some cases, as "8.9 to 33"."""
+    peers = (r["peers"].get(PEERS[header], {}) for r in rows if r["case"] in cases)
+    found = sorted(peer["ratio"] for peer in peers if "ratio" in peer)
+    ends = [number(value, 2) for value in found[:: max(1, len(found) - 1)]]
+    return " to ".join(dict.fromkeys(ends)) or EMPTY
+
+
+def missed_floors(rows: Iterable[Row]) -> list[str]:
+    """Cases below their floor, with what they reach."""
+    texts = []
+    for row in rows:
+        if is_met(row) is False:
+            floor, figures = row["settings"]["floor"], row["figures"]
+            unit = UNITS.get(floor["metric"], floor["metric"])
+            reached = figures.get(floor["metric"])
+            got = f", {number(reached)} {unit}" if reached is not None else ""
+            texts.append(f"`{row['case']}` ({floor_text(floor)}{got})")
+    return texts
 
 
 def kernel_table(folder: Path) -> str:

@@ -145,6 +145,26 @@ def test_a_changed_record_makes_pages_and_figures_stale(copy):
     assert found.output == f"stale: {page}; run g2n2-paper report\n"
 
 
+def test_headlines_of_speed_follow_the_records(copy):
+    path = copy / "results" / "bench" / "training.nvidia-h200.json"
+    rows = {row["case"]: row for row in json.loads(path.read_text("utf-8"))}
+    fast, tf32 = rows["train-512-bf16-modern"], rows["train-128-tf32-modern"]
+    fast["figures"]["graphs_per_second"] = 254321.0
+    tf32["figures"]["graphs_per_second"] = 70000.0
+    tf32["made_with"]["kernels"] = "others"
+    path.write_text(json.dumps(list(rows.values())))
+    pages = Pages(copy / "results", copy)
+    told = pages.part("bench-headlines", "performance.md")
+    assert "254,000 in batches of 512" in told
+    missed = told.partition("Missed: ")[2]
+    assert "`train-128-tf32-modern` (≥ 75,000 graphs/s, 70,000 graphs/s)" in missed
+    assert "train-512" not in missed
+    assert "`training` (NVIDIA H200)" in pages.part("bench-older", "performance.md")
+    path.unlink()
+    told = Pages(copy / "results", copy).part("bench-headlines", "performance.md")
+    assert "– in batches of 512" in told, "what was not measured is a dash"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
