@@ -107,9 +107,8 @@ def brec_cell(
     def run(job: Job) -> Measurement:
         suite, device = _brec(job.data), job.torch_device()
         suite = of_pairs(suite, pairs) if pairs else suite
-        parts = {
-            f"pair-{i}": (contender, training, suite, i, device) for i in range(len(suite.pairs))
-        }
+        every = range(len(suite.pairs))
+        parts = job.parts({f"pair-{i}": (contender, training, suite, i, device) for i in every})
         verdicts = job.kept_parts(parts, judge)
         return Measurement(
             len(verdicts),

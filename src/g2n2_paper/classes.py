@@ -39,6 +39,7 @@ from .contenders import (
     exact_power,
     suite_checksum,
 )
+from .record import CellRecord
 from .runner import Cell, Job, Measurement
 from .runs import described, run_settings, train_folds
 
@@ -59,21 +60,29 @@ def class_cell(
 
     def run(job: Job) -> Measurement:
         graphs = class_graphs(set_name, job.data)
-        parts = {f"fold-{fold}": fold_parts(graphs, fold) for fold in range(1, planned + 1)}
+        parts = job.parts({f"fold-{f}": fold_parts(graphs, f) for f in range(1, planned + 1)})
         tested = [row["test"] for row in train_folds(config, graphs, parts, job)]
         exact = job.kept(
             "exact", lambda: exact_power(contender, load_suite(set_name, job.data)).metrics
         )
         metrics = {ACCURACY: fmean(tested), DEVIATION: pstdev(tested), **exact}
-        data, detail = {set_name: checksum(graphs)}, {"accuracies": tested}
-        return Measurement(planned, "folds", metrics, data, described(config), detail)
+        data, detail = {set_name: checksum(graphs)}, {"accuracies": tested, "folds": [*parts]}
+        return Measurement(len(parts), "folds", metrics, data, described(config), detail)
 
     settings = {**run_settings(config), "contender": contender.as_dict(), "folds": planned}
-    return _cell(set_name, contender, run, settings, parts=planned)
+    return replace(
+        _cell(set_name, contender, run, settings), parts=planned, parts_of=_folds_of_record
+    )
 
 
-def _cell(set_name: str, contender: Contender, run: Any, settings: Any, parts: int = 1) -> Cell:
-    return Cell("power", f"{set_name}/{contender.name}", run, settings, parts=parts)
+def _cell(set_name: str, contender: Contender, run: Any, settings: Any) -> Cell:
+    return Cell("power", f"{set_name}/{contender.name}", run, settings)
+
+
+def _folds_of_record(record: CellRecord) -> dict[str, Any]:
+    """The folds of a record that has not all of them, by name."""
+    rows = ({"test": accuracy} for accuracy in record.detail["accuracies"])
+    return dict(zip(record.detail["folds"], rows, strict=True))
 
 
 def fold_parts(graphs: GraphSet, fold: int) -> Mapping[str, Ints]:

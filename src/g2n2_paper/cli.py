@@ -56,6 +56,10 @@ def _question(question: str) -> Callable[..., None]:
         smoke: Annotated[
             bool, typer.Option("--smoke", help="Tiny settings, to see that everything runs.")
         ] = False,
+        finished: Annotated[
+            bool,
+            typer.Option("--finished", help="Compute nothing: record the parts that are finished."),
+        ] = False,
         list_cells: Annotated[bool, typer.Option("--list", help="List the cells.")] = False,
     ) -> None:
         from .runner import Job, cells_of, choose, run_cells
@@ -67,7 +71,7 @@ def _question(question: str) -> Callable[..., None]:
             return
         if smoke and results == Path("results"):
             raise DataError("--smoke writes records of tiny runs: name another folder by --results")
-        job = Job(work, results, device, data, cache, smoke)
+        job = Job(work, results, device, data, cache, smoke, finished=finished)
         if device == "cuda":
             _require_cuda()
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop

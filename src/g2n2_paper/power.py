@@ -67,7 +67,7 @@ def cells(smoke: bool = False) -> list[Cell]:
         *(exact_cell(contender) for contender in trained if contender.grammar),
         *map(counting_cell, trained),
         *(brec_cell(MARKED[name]) for name in ("G2N2Σ-5", "L1ΣΣ-9")),
-        *(class_cell("exp", c, MARKED_EPOCHS) for c in (late, MARKED["G2N2Σ-4+1"])),
+        class_cell("exp", MARKED["G2N2Σ-4+1"], MARKED_EPOCHS),
         *(calibrated_cell(name, marked) for name in ("csl", "sr25")),
         *map(layers_cell, STARTS),
         *map(beyond_cell, (plain, marked)),

@@ -34,6 +34,7 @@ from g2n2.input_files import read_text_file
 from g2n2.training.config import RunConfig
 from g2n2.training.trained_on import checksum
 
+from .record import CellRecord
 from .runner import Cell, Job, Measurement
 from .runs import PERCENT_DIGITS, described, load, run_settings, train_folds
 
@@ -210,20 +211,29 @@ def errica_cell(name: str, seed: int, epochs: int = ERRICA_EPOCHS, folds: int = 
         if path is None:
             raise file.missing(job.data, file.hint)
         splits = read_errica_splits(path, len(graphs))[:folds]
-        parts = {f"fold-{number}": parts for number, parts in enumerate(splits)}
+        parts = job.parts({f"fold-{number}": parts for number, parts in enumerate(splits)})
         rows = train_folds(config, graphs, parts, job)
         detail = {name: [row[name] for row in rows] for name in ("test", "seconds")}
-        detail["validation"] = [max(row["curve"]) for row in rows]
+        detail |= {"validation": [max(row["curve"]) for row in rows], "folds": [*parts]}
         metrics = {
             ERRICA_ACCURACY.format(part): round(fmean(detail[part]), 4)
             for part in ("test", "validation")
         }
         metrics[ERRICA_DEVIATION] = round(pstdev(detail["test"]), 4)
         data = {name: checksum(graphs)}
-        return Measurement(folds, "folds", metrics, data, described(config), detail)
+        return Measurement(len(parts), "folds", metrics, data, described(config), detail)
 
     settings, cell = {**run_settings(config), "folds": folds}, f"errica/{name}/G2N2"
-    return Cell("q3", cell, run, settings, seed, parts=folds)
+    return Cell("q3", cell, run, settings, seed, parts=folds, parts_of=_folds_of_record)
+
+
+def _folds_of_record(record: CellRecord) -> dict[str, Any]:
+    """The folds of a record that has not all of them, by name."""
+    columns = (record.detail[name] for name in ("folds", "test", "seconds", "validation"))
+    return {
+        fold: {"test": test, "seconds": seconds, "curve": [best]}
+        for fold, test, seconds, best in zip(*columns, strict=True)
+    }
 
 
 def read_errica_splits(path: Path, graphs: int) -> list[dict[str, Ints]]:

@@ -58,17 +58,34 @@ class Job:
     smoke: bool = False  # tiny settings that only check that everything runs
     # which of several processes this is: with (k, n) it computes every nth part of a cell from k
     share: tuple[int, int] = (0, 1)
+    finished: bool = False  # compute nothing: take the parts that are there
 
     def torch_device(self) -> torch.device:
         return find_device(self.device)
 
     def kept(self, name: str, compute: Callable[..., Content], *arguments: Any) -> Content:
         """The content of a JSON file of this cell; computed and written if it does not exist."""
-        path = self.work / f"{name}.json"
+        path = self.part_file(name)
         if not path.exists():
             replace_file(path, json.dumps(compute(*arguments)).encode())
         content: Content = _read(path)
         return content
+
+    def parts(self, planned: Mapping[str, Content]) -> dict[str, Content]:
+        """Those of the planned parts of a cell that its record is made of: all, or the finished.
+
+        Raises:
+            DataError: None of them is finished.
+        """
+        if not self.finished:
+            return dict(planned)
+        there = {name: part for name, part in planned.items() if self.part_file(name).exists()}
+        if not there:
+            raise DataError(f"none of its {len(planned)} parts is finished")
+        return there
+
+    def part_file(self, name: str) -> Path:
+        return self.work / f"{name}.json"
 
     def kept_parts(
         self, parts: Mapping[str, Sequence[Any]], compute: Callable[..., Content]
@@ -76,7 +93,12 @@ class Job:
         """The contents of several such files, given the arguments of each.
 
         A process with a share of the parts computes its own and goes no further.
+
+        Raises:
+            DataError: Only finished parts are taken, and some of these are not.
         """
+        if self.finished and not all(self.part_file(name).exists() for name in parts):
+            raise DataError("some of its parts are not finished, and it needs them all")
         first, step = self.share
         mine = list(parts.items())[first::step]
         contents = [self.kept(name, compute, *arguments) for name, arguments in mine]
@@ -182,7 +204,8 @@ def run_cells(
 ) -> list[CellOutcome]:
     """Run all cells without a record: those that measure time first and alone, then the others.
 
-    `jobs` processes run at a time. Ctrl-C raises KeyboardInterrupt; finished work is kept.
+    `jobs` processes run at a time. Ctrl-C raises KeyboardInterrupt; finished work is kept. A job
+    that takes finished parts alone goes through the cells that have some.
     """
     outcomes: list[CellOutcome] = []
 
@@ -200,13 +223,13 @@ def run_cells(
             continue
         if record and cell.is_whole(record):
             add(cell, "kept", f"{record.done} {record.unit}")
-        else:
+        elif not job.finished or (cell.parts > 1 and cell.folder(job.work).is_dir()):
             missing.append(cell)
     for folder in {job.results / cell.question for cell in missing}:
         with disk_errors(f"write records in {folder}"):  # said before hours of work, not after
             folder.mkdir(parents=True, exist_ok=True)
             TemporaryFile(dir=folder).close()
-    alone = [cell for cell in missing if cell.timed or jobs == 1]
+    alone = [cell for cell in missing if cell.timed or jobs == 1 or job.finished]
     for cell in alone:
         add(cell, *run_cell(cell, job))
     if rest := [cell for cell in missing if cell not in alone]:
@@ -306,9 +329,13 @@ def run_cell(cell: Cell, job: Job) -> tuple[State, str]:
             earlier = _unpack(cell, record, folder)
             with _attempt(folder, job) as attempts:
                 measured = cell.run(replace(job, work=folder))
-            for path in sorted(folder.glob(ATTEMPTS.replace(".", "-*."))):
+            pattern = ATTEMPTS.replace(".", "*." if job.finished else "-*.")
+            others = sorted(folder.glob(pattern))
+            for path in others:
                 earlier += _read(path)
             _record(cell, measured, earlier + attempts).write(job.results)
+            for path in others if job.finished else ():
+                path.unlink()  # a later call goes on from the record, which has their time
     except G2N2Error as error:
         return "failed", str(error)
     except Exception as error:  # one faulty cell must not stop the others
@@ -337,7 +364,13 @@ def _unpack(cell: Cell, record: CellRecord | None, folder: Path) -> list[dict[st
 
 @contextmanager
 def _attempt(folder: Path, job: Job, name: str = ATTEMPTS) -> Iterator[list[dict[str, Any]]]:
-    """Keep provenance and wall time of every attempt, those that were stopped included."""
+    """Keep provenance and wall time of every attempt, those that were stopped included.
+
+    To take finished parts is none.
+    """
+    if job.finished:
+        yield []
+        return
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     attempts: list[dict[str, Any]] = _read(path) if path.exists() else []

@@ -223,6 +223,55 @@ def test_a_partial_record_lends_its_parts_its_time_and_its_place(job):
     assert [place["device"] for place in again.provenance["earlier slices"]] == ["another"]
 
 
+def test_finished_parts_are_recorded_and_the_others_computed_later(job):
+    computed = []
+
+    def part(number):
+        if number == 2 and computed.count(2) == 0:
+            computed.append(2)
+            raise KeyboardInterrupt
+        computed.append(number)
+        return number * 10
+
+    def run(own):
+        parts = own.parts({f"part-{i}": (i,) for i in range(3)})
+        values = own.kept_parts(parts, part)
+        detail = {"parts": dict(zip(parts, values, strict=True))}
+        return replace(measured(sum(values)), done=len(parts), detail=detail)
+
+    whole = cell(run=run, parts=3, parts_of=lambda record: record.detail["parts"])
+    taken = replace(job, finished=True)
+    assert states(run_cells([whole], taken)) == [], "there is nothing yet"
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([whole], job)
+    assert states(run_cells([whole], taken)) == ["done"]
+    record = whole.record(job.results)
+    assert (record.done, record.metrics, computed) == (2, {"value": 10.0}, [0, 1, 2])
+    spent = record.seconds
+    assert states(run_cells([whole], taken)) == ["done"]
+    assert whole.record(job.results).seconds == spent, "no time is counted twice"
+    elsewhere = replace(job, work=job.work / "another")
+    assert states(run_cells([whole], elsewhere)) == ["done"]
+    again = whole.record(job.results)
+    assert (again.done, again.metrics, computed) == (3, {"value": 30.0}, [0, 1, 2, 2])
+    assert again.seconds >= spent
+
+
+def test_a_cell_that_needs_all_its_parts_has_no_record_of_some(job):
+    def run(own):
+        return measured(sum(own.kept_parts({"part-0": (0,), "part-1": (1,)}, lambda i: i)))
+
+    whole = cell(run=run, parts=2)
+    folder = whole.folder(job.work)
+    folder.mkdir(parents=True)
+    (folder / "part-0.json").write_text("0")
+    (outcome,) = run_cells([whole], replace(job, finished=True))
+    assert (outcome.state, outcome.reason) == (
+        "failed",
+        "some of its parts are not finished, and it needs them all",
+    )
+
+
 def test_time_and_place_of_stopped_attempts_are_recorded(job, monkeypatch):
     real, commits = runner.provenance, iter(["first", "second", "second"])
     monkeypatch.setattr(runner, "provenance", lambda d: real(d) | {"commit": next(commits)})

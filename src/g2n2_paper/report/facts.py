@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from ..brec import BEYOND, TRAINED
-from ..contenders import BOUND, CONTENDERS
+from ..contenders import BOUND, CONTENDERS, PPGN_ALIKE
 from ..counting import BEYOND_COUNTS, NORMALISED
 from ..molecule_sets import SETS as MOLECULE_SETS
 from ..molecules import CITED
@@ -26,7 +26,7 @@ from ..q2 import (
     single,
     speed_name,
 )
-from ..q3 import ERRICA_ACCURACY, GIN, RELEASED, SETS
+from ..q3 import ERRICA_ACCURACY, FOLDS, GIN, RELEASED, SETS
 from ..q4 import MEDIAN
 from ..runner import cells_of
 from . import long_runs, tu
@@ -42,6 +42,12 @@ from .tables import TARGETS, Best, Results, Value, cited, entry, mae_of, written
 
 ERRICA_AIMS = {"NCI1": 80.0, "PROTEINS": 75.8, "IMDB-BINARY": 71.2, "IMDB-MULTI": 49.1}
 OURS = "G2N2"
+
+
+def _of_folds(results: Results, name: str) -> str:
+    """What is said of a set whose folds have not all been run."""
+    done = min(record.done for record in results.of("q3", f"errica/{name}/G2N2"))
+    return f" (on {done} of {FOLDS} folds)" if done < FOLDS else ""
 
 
 def all_facts(results: Results) -> dict[str, Any]:
@@ -215,7 +221,11 @@ def q3(results: Results) -> dict[str, Any]:
             for name, statistic in (("gin", GIN), ("released", RELEASED))
         },
         "first_too": first,
-        "errica": [(f"{n} {v.mean:.1f}", v.mean >= ERRICA_AIMS[n]) for n, v in errica.items() if v],
+        "errica": [
+            (f"{n} {v.mean:.1f}{_of_folds(results, n)}", v.mean >= ERRICA_AIMS[n])
+            for n, v in errica.items()
+            if v
+        ],
         "gaps": {name: (f"{fmean(g):.1f}", f"{max(g):.1f}") for name, g in gaps.items()},
         "cells": len(gaps["released"]),
         "clear_sides": clear,
@@ -263,7 +273,28 @@ def power(results: Results) -> dict[str, Any]:
     return {
         "brec": {name: written(count, 0) for name, count in counts.items()},
         "enough": counts["G2N2-8"] >= 258,
+        "alike": grammar_of_ppgn(results),
         "marks": with_marks(results),
+    }
+
+
+def grammar_of_ppgn(results: Results) -> dict[str, str] | None:
+    """Pairs of BREC that the grammar of PPGN tells apart in the blocks of G²N²; None if not run.
+
+    `missing` are those beyond its bound that were not run; with others missing there is no number.
+    """
+    cell = f"brec/{PPGN_ALIKE.name}"
+    records = results.of("power", cell)
+    names = TRAINED, BEYOND, BOUND, "judged within the bound"
+    values = [results.value("power", cell, name) for name in names]
+    if not records or None in values:
+        return None
+    trained, beyond, bound, judged = (value.mean for value in values if value)
+    if judged < bound:
+        return None
+    return {
+        "brec": written(trained - beyond, 0),
+        "missing": written(400 - records[0].done, 0),
     }
 
 
