@@ -115,7 +115,7 @@ def test_precision_rate_and_epochs(name, precision, rate, epochs):
 
 def test_runs_of_the_defaults_differ_in_one_thing_each():
     runs = {name: config(name) for name in q2.run_names() if "/epochs-" in name}
-    assert len(runs) == 5 + 5 + 2 + 3 + 2 + 2
+    assert len(runs) == 3 + 5 + 2 + 3 + 2 + 2
     plain = runs["single/r2/distance/G2N2/defaults/epochs-100"]
     assert (plain.recipe, plain.preset, plain.epochs, plain.width) == ("modern", None, 100, 64)
     assert config("single/r2/distance/G2N2/defaults/epochs-20") == replace(plain, epochs=20)
@@ -128,10 +128,10 @@ def test_runs_of_the_defaults_differ_in_one_thing_each():
     rules = "; ".join(line for line in str(own).splitlines() if "=" not in line)
     respelled = rules.replace("C_1", "D").replace("C_2", "C")
     assert respelled.split("; ") == [line for line in str(named).splitlines() if "=" not in line]
-    larger = runs["single/u0/distance/G2N2/defaults/wider/width-128/epochs-200"]
+    larger = runs["single/u0/distance/G2N2/defaults/wider/tuned/width-128/epochs-150"]
     wide = runs["single/u0/distance/G2N2/defaults/wider/epochs-100"]
-    assert larger == replace(wide, width=128, epochs=200)
-    assert larger == config("single/u0/distance/G2N2/defaults/epochs-200/width-128/wider")
+    assert larger == replace(wide, width=128, epochs=150, rate=2e-3, decay=0.05)
+    assert larger == config("single/u0/distance/G2N2/defaults/epochs-150/width-128/tuned/wider")
     paper = runs["single/r2/distance/G2N2/paper/epochs-100"]
     assert paper == replace(config("single/r2/distance/G2N2/paper"), epochs=100)
 
@@ -144,7 +144,6 @@ def test_seeds_of_long_runs():
         name: found for name, found in seeds.items() if len(found) == 3 and "/epochs-" in name
     } == {
         "single/u0/distance/G2N2/defaults/wider/epochs-100": [0, 1, 2],
-        "single/r2/distance/G2N2/defaults/epochs-100": [0, 1, 2],
         "single/r2/distance/G2N2+D/defaults/epochs-100": [0, 1, 2],
     }
     assert all(len(set(found)) == len(found) for found in seeds.values())

@@ -48,6 +48,15 @@ def test_pictures_are_drawn_and_not_empty(tmp_path, kind, columns, name):
     assert {path.name for path in tmp_path.iterdir()} == {"learning_curve.png", name}
 
 
+@pytest.mark.parametrize("kind", ["regression", "binary"])
+def test_a_target_without_a_known_value_has_an_empty_panel(tmp_path, kind):
+    graphs = small_set(kind=kind, columns=2)
+    graphs.targets[:, 0] = np.nan
+    task = Task.of(graphs)
+    history = [{"epoch": 1.0, "loss": 1.0, f"validation {task.metric}": 1.0}]
+    assert len(draw(tmp_path, task, history, predictions(graphs, task), best_epoch=1)) == 2
+
+
 def test_a_full_disk_is_said(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from g2n2.data.readers.tables import is_missing, read_table
+from g2n2.data.readers.tables import is_missing, is_number, number_of, read_table
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,23 @@ def test_what_says_that_there_is_no_value(cell: str) -> None:
 @pytest.mark.parametrize("cell", ["0", "x", "+", "#1", "[Na]", "inf"])
 def test_what_is_a_value(cell: str) -> None:
     assert not is_missing(cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [("2", 2), ("-.5", -0.5), ("\N{MINUS SIGN}2.5", -2.5), ("1e\N{MINUS SIGN}3", 0.001)],
+)
+def test_numbers(cell: str, number: float) -> None:
+    assert is_number(cell)
+    assert number_of(cell) == number
+
+
+@pytest.mark.parametrize("cell", ["1_5", "1_000", "2020_1", "12%", "1,5", "-", "nan", ""])
+def test_codes_and_numbers_with_other_signs_are_no_numbers(cell: str) -> None:
+    assert not is_number(cell)
+
+
+def test_a_decimal_comma_after_a_minus_sign(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("smiles;y\nC;\N{MINUS SIGN}0,5\nCC;1,5\n")
+    assert read_table(path).columns["y"] == ("\N{MINUS SIGN}0.5", "1.5")
