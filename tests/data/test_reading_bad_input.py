@@ -60,10 +60,10 @@ FILES: list[tuple[str, str | bytes, dict[str, Any], str]] = [
     (
         "a.csv",
         "smiles,y\n" + "CC,5%\nCC,7.5%\nCC,10%\n" * 3,
-        {},
-        "'5%' and other numbers with '%'; write the numbers alone",
+        {"target": "y"},
+        "'10%' and other numbers with '%'; write the numbers alone",
     ),
-    ("a.csv", "smiles,y\n" + "CC,1_5\n" * 2 + "CC,2\n" * 2, {}, "'1_5'"),
+    ("a.csv", "smiles,y\n" + "CC,1_5\n" * 2 + "CC,2\n" * 4, {"target": "y"}, "'1_5'"),
     ("a.csv", GOOD, {"target": "note"}, "'note' holds 3 different texts in 3 rows, such as 'u v'"),
     ("a.csv", GOOD, {"task": "binary"}, "'logS' holds 3 classes, such as 1.5, 2.5, 3.5; a binary"),
     ("a.csv", GOOD, {"task": "multilabel"}, "a multilabel target holds 0, 1 or nothing"),

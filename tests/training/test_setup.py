@@ -28,6 +28,16 @@ def test_targets_are_chosen_by_name_or_symbol_in_any_case_and_order():
         graphs.with_targets(("homo",))
 
 
+def test_a_target_that_no_training_graph_has_is_named():
+    graphs = small_set(columns=2)
+    splits = {"train": np.arange(8), "validation": np.arange(8, 10), "test": np.arange(10, 12)}
+    assert not any("t1" in note for note in prepare(RunConfig("x"), graphs, splits).notes)
+    targets = graphs.targets.copy()
+    targets[:8, 1] = np.nan
+    notes = prepare(RunConfig("x"), replace(graphs, targets=targets), splits).notes
+    assert any("no training graph has a known value of t1" in note for note in notes)
+
+
 def test_a_limit_draws_graphs_with_the_seed():
     def drawn(seed, limit):
         config = RunConfig("regular", options={"count": 40, "nodes": 8}, limit=limit, seed=seed)

@@ -28,7 +28,7 @@ _COPIED = "; check that the line was copied whole"
 # A first line of these words names columns; read as an edge it would silently add two nodes.
 _EDGE_LIST_HEADERS = ({"source", "target"}, {"from", "to"}, {"src", "dst"})
 _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,18}")  # more digits are a name: int() refuses over 4,300
-DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+DECIMAL_COMMA = re.compile(r"[+\-\N{MINUS SIGN}]?\d*,\d+(?:[eE][+-]?\d+)?")
 """A number written `0,5`."""
 LONGEST_SMILES = 10_000
 """Characters; RDKit runs out of stack on chains of 20,000 atoms, and takes the process with it."""

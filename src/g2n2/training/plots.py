@@ -118,7 +118,10 @@ def _panels(figure: Any, task: Task, outcome: Outcome) -> None:
         values, known = outcome.predicted, np.isfinite(truth)
         values = values if task.kind == "multiclass" else values[:, index]
         panel = _parity if task.kind == "regression" else _confusion
-        panel(axes, column, values[known], truth[known])
+        if known.any():
+            panel(axes, column, values[known], truth[known])
+        else:
+            axes.set_title(f"{column.symbol or column.name}: no known value", fontsize=9)
 
 
 def _parity(axes: Any, column: Target, values: Values, truth: Values) -> None:

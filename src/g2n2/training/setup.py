@@ -134,6 +134,16 @@ def prepare(config: RunConfig, graphs: GraphSet, splits: Mapping[str, Ints] | No
     ]
     if unseen:
         notes.append(f"no training graph has {shortened(unseen)}: the network cannot learn that.")
+    untrained = [
+        column.name
+        for column, values in zip(task.columns, train.targets.T, strict=True)
+        if column.kind == "regression" and not np.isfinite(values).any()
+    ]
+    if untrained:
+        notes.append(
+            f"no training graph has a known value of {shortened(untrained)}: the network cannot "
+            "learn that."
+        )
     held_out = graphs.select(splits["validation"]).targets
     if not np.isfinite(held_out).any():
         notes.append("no validation graph has a known target: the last weights will be kept.")

@@ -16,7 +16,7 @@ from ..data.graph_set import COLUMN, DESCRIPTOR, Floats, GraphSet, Level, Target
 from ..data.preprocessing import Preprocessing
 from ..data.readers.labels import class_name
 from ..data.readers.molecules import ELEMENTS, OTHER_ELEMENT
-from ..data.readers.tables import is_number
+from ..data.readers.tables import is_number, number_of
 from ..data.splits import smiles_of
 from ..data.summary import graph_keys
 from ..described import counted
@@ -216,7 +216,7 @@ def _recoded(values: Values, column: Target, trained: Target) -> Values:
                 raise DataError(
                     f"target {trained.name} has the value {name!r}, and the run predicts numbers"
                 )
-            coded[row] = float(name)
+            coded[row] = number_of(name)
             continue
         number = numbers.get(name)
         if number is None and len(by_lower) == len(numbers):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -23,6 +24,7 @@ from .tables import (
     is_missing,
     is_number,
     is_text,
+    number_of,
     shortened,
 )
 
@@ -42,6 +44,9 @@ MOST_SLIPS = 0.1
 """Share of a target's values that may be no numbers, as slips; more of them are refused."""
 # One of these is the class 1 of two; any other two words are in alphabetical order.
 _POSITIVE = frozenset({"yes", "y", "true", "t", "positive", "pos", "active", "toxic", "+"})
+_WITH_UNIT = re.compile(
+    r"[<>≤≥~]?\s*[+\-\N{MINUS SIGN}]?\d*[.,]?\d+(?:[eE][+-]?\d+)?\s*(?P<unit>[^\W\d_].*|[%‰°].*)"
+)
 _MULTICLASS = "--task multiclass (task='multiclass')"
 _CLASS_NAMES = frozenset({"class", "label", "category", "classes", "labels"})
 
@@ -240,7 +245,7 @@ def _numeric(table: Table, columns: Sequence[str], options: Options, notes: list
 def numbers(cells: Sequence[str]) -> Values | None:
     """The cells as numbers with NaN where one is missing; None where a cell is something else."""
     try:
-        return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells])
+        return np.array([math.nan if is_missing(cell) else number_of(cell) for cell in cells])
     except ValueError:
         return None
 
@@ -265,7 +270,7 @@ def _without_slips(
     odd = [
         row
         for row, cell in enumerate(cells)
-        if not is_missing(cell) and not (is_number(cell) and math.isfinite(float(cell)))
+        if not is_missing(cell) and not (is_number(cell) and math.isfinite(number_of(cell)))
     ]
     present = sum(not is_missing(cell) for cell in cells)
     if not odd or len(odd) > MOST_SLIPS * present:
@@ -333,11 +338,23 @@ def _from_cells(
             f"{classes[0]!r}; expected numbers with a decimal point, or the names of a few "
             f"classes; so many classes are learned with {_MULTICLASS}"
         )
+    if task is None and len(classes) > 2 and (unit := _one_unit(classes)):
+        raise DataError(
+            f"target {name!r} holds {classes[0]!r} and other numbers with {unit!r}; write the "
+            f"numbers alone, or learn them as classes with {_MULTICLASS}"
+        )
     if len(classes) == 2 and classes[0].lower() in _POSITIVE:
         classes.reverse()
     numbered = {text: float(number) for number, text in enumerate(classes)}
     coded = np.array([numbered.get(cell, math.nan) for cell in cells])
     return _as_classes(name, coded, tuple(classes), task)
+
+
+def _one_unit(texts: Sequence[str]) -> str:
+    """What stands after the number in all of them, as `%` in 5% and 10%; or nothing."""
+    found = [_WITH_UNIT.fullmatch(text) for text in texts]
+    units = {match["unit"] if match else "" for match in found}
+    return units.pop() if len(units) == 1 else ""
 
 
 def _from_numbers(

@@ -30,7 +30,7 @@ WITH_POINT = "write numbers with a decimal point, as in 0.5, and without commas 
 ROWS_AT_ONCE = 4096
 """Rows in memory while a file is scanned."""
 _SEPARATOR_ROWS = 20  # first rows by which it is found
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+_THOUSANDS = re.compile(r"[+\-\N{MINUS SIGN}]?[1-9]\d{0,2}(?:,\d{3})+")
 # One of these makes a first line a header even if other columns are called 0, 1, 2.
 _USUAL_NAMES = frozenset({"smiles", "mol", "molecule", "id", "index", "name", "graph"})
 
@@ -280,12 +280,22 @@ def is_missing(cell: str) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number as Python writes it, and not a missing value."""
+    """Whether a cell is a number, and not a missing value."""
     try:
-        float(cell)
+        number_of(cell)
     except ValueError:
         return False
     return not is_missing(cell)
+
+
+def number_of(cell: str) -> float:
+    """The number of a cell, as `2.5`, `−2.5` or `1e-3`; a ValueError if it holds none.
+
+    Codes such as `12_3`, which Python would read as 123, are text.
+    """
+    if "_" in cell:
+        raise ValueError(cell)
+    return float(cell.replace("\N{MINUS SIGN}", "-"))
 
 
 def is_text(cell: str) -> bool:
@@ -295,7 +305,7 @@ def is_text(cell: str) -> bool:
 
 def finite_number(cell: str, column: str) -> float:
     """The number of a cell; a DataError names the column if it holds none."""
-    if is_number(cell) and math.isfinite(value := float(cell)):
+    if is_number(cell) and math.isfinite(value := number_of(cell)):
         return value
     got = repr(cell) if cell else "empty"
     hint = f": {WITH_POINT}" if DECIMAL_COMMA.fullmatch(cell) else ""
