@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from g2n2 import GrammarGNN, GraphBatch
+from g2n2.compiler.plan_to_text import plan_text
 from g2n2.errors import LoweringError
 from g2n2.graphs.families import rook_graph, shrikhande_graph
 from g2n2.nn import memory_budget
@@ -153,6 +154,7 @@ def test_memories_of_a_network_with_marks_are_refused() -> None:
         ("r-G_L3Σ", {"trunk": -1}, "0 to"),
         ("r-G_L3Σ", {"task": "node"}, "not for each node"),
         (FULL, {"trunk": 1}, "leave trunk out"),
+        ("V′ → AV′ | v ; S → Σv. 1ᵀV′", {"trunk": 1}, "starts from a mark"),
         (FULL, {"marks": "orbits"}, "their entries are permuted"),
         (FULL, {"marks": "heavy"}, "marks on leaves would be missing"),
         ("V″ → AV″ | u | V′ ; V′ → Σv. V″ | u ; S → Σu. 1ᵀV′", {}, "networks have one mark"),
@@ -164,6 +166,16 @@ def test_what_networks_cannot_do_is_said(
 ) -> None:
     with pytest.raises(LoweringError, match=message):
         network(grammar, **options)
+
+
+def test_layers_before_the_marks_need_no_memory_of_each_variable() -> None:
+    """Without V′ → 1 only matrices are computed before the marks; nothing is read out there."""
+    rules = "V′ → M′V′ | v ; M′ → M′M′ | A ; S → Σv. 1ᵀV′"
+    model, batch = network(rules, trunk=1, layers=2), batch_of(nx.path_graph(4), nx.path_graph(1))
+    expected = model(batch)
+    model.backend = "reference"
+    torch.testing.assert_close(model(batch), expected)
+    assert "H⁰ = v ‖ Av" in plan_text(model.plan)
 
 
 def test_a_run_with_marks_reads_edge_features_and_names_its_fragment() -> None:

@@ -48,9 +48,7 @@ class NetworkCost:
     @cached_property
     def parts(self) -> dict[str, Cost]:
         """Inputs, each layer, read-out and decision; those before the marks first."""
-        parts = {}
-        if self.trunk is not None:
-            parts = {"inputs": self.trunk.inputs(), **self.trunk._layers("trunk")}
+        parts = {} if self.trunk is None else dict(self.trunk.parts)
         parts["inputs" if self.trunk is None else "marked copies"] = self.inputs()
         parts |= {**self._layers("layer"), "read-out": self.readout()}
         if self.plan.marks and not self.plan.scoped:
@@ -79,13 +77,13 @@ class NetworkCost:
 
     @cached_property
     def trunk(self) -> NetworkCost | None:
-        """The layers before the marks, as those of a network of its own; None without them."""
+        """The layers before the marks, as those of a network without a read-out; None without."""
         plan, marks = self.plan, self.plan.marks
         if marks is None or not marks.trunk:
             return None
         inputs, embeddings = plan.inputs.unmarked, marks.embeddings
         before = replace(plan, inputs=inputs, embeddings=embeddings, layers=marks.trunk, marks=None)
-        return NetworkCost(before, self.batch, self.nodes)
+        return _TrunkCost(before, self.batch, self.nodes)
 
     @property
     def total(self) -> Cost:
@@ -194,6 +192,14 @@ class NetworkCost:
 
     def _entries(self, sort: Sort) -> int:
         return self.graphs * int(self.copies**sort.scope) * entries(sort, self.nodes)
+
+
+class _TrunkCost(NetworkCost):
+    """Costs of the layers before the marks: nothing is read out of them."""
+
+    @cached_property
+    def parts(self) -> dict[str, Cost]:
+        return {"inputs": self.inputs(), **self._layers("trunk")}
 
 
 def _rows(rows: int, linear: Linear, kept: bool = True) -> Cost:

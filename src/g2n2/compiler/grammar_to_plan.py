@@ -112,6 +112,11 @@ def plan_network(
     before: tuple[LayerPlan, ...] = ()
     widths = given
     if trunk:
+        if not any(inputs.unmarked.widths.values()):
+            raise LoweringError(
+                f"every word of {name} starts from a mark, so no layer can stand before the marks: "
+                "leave trunk out, or add a rule such as V_c′ → 1"
+            )
         first, before, widths = planner.stack(inputs.unmarked.widths, trunk)
         widths = {sort: width + inputs.marked.widths[sort] for sort, width in widths.items()}
     embeddings, planned, widths = planner.stack(widths, layers)

@@ -203,7 +203,8 @@ def input_text(plan: NetworkPlan, sort: Sort) -> str:
     if sort.scope:
         marked = plan.inputs.marked
         given += {M: marked.matrix, V: marked.column}.get(sort.plain, ())
-    return " ‖ ".join([symbol(sort), *given] if plan.trunk else given)
+    shared = plan.trunk and plan.first_widths[sort] > plan.inputs.marked.widths[sort]
+    return " ‖ ".join([symbol(sort), *given] if shared else given)
 
 
 def mixer_name(update: MemoryUpdate) -> str:
