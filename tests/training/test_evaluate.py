@@ -116,6 +116,17 @@ def test_nodes_and_edges_are_counted_within_their_graph():
     assert {row["true t0"] for row in rows} == {"no", "yes"}
 
 
+def test_nodes_have_the_names_the_user_gave_them():
+    nodes, edges = small_set("node", graphs=2), small_set("edge", graphs=2)
+    names = {"nodes": tuple(tuple(f"n{k + 1}" for k in range(n)) for n in nodes.sizes)}
+    rows = outcome(replace(nodes, source=MappingProxyType(names))).rows()
+    assert [row["node"] for row in rows] == [f"n{k + 1}" for n in nodes.sizes for k in range(n)]
+    rows = outcome(replace(edges, source=MappingProxyType(names)).select([1])).rows()
+    assert [row["source"] for row in rows] == [
+        f"n{k + 1}" for k in edges.edges[0, edges.edge_counts[0] :]
+    ]
+
+
 def test_unknown_targets_are_empty():
     graphs = small_set(missing=0.5)
     rows = outcome(graphs, np.zeros((60, 1))).rows(truth=True)

@@ -81,7 +81,8 @@ def explain(
             show.say(f"{label}: not explained, as it is not predicted: {one.note}")
             continue
         symbols = _symbols(graphs, number)
-        explained.append(ExplainedGraph(label, number, one, symbols))
+        nodes = [graphs.node_name(number, node) for node in range(len(one.nodes))]
+        explained.append(ExplainedGraph(label, number, one, symbols, nodes))
         show.say(f"{label}: {one.name} {_text(one.value)} {unit}".rstrip())
         for part, value in explained[-1].largest()[:SHOWN]:
             show.say(f"  {_text(value, sign=True):>10}  {part}")
@@ -149,6 +150,7 @@ class ExplainedGraph:
     number: int  # of the graph in its set
     found: GraphContributions
     symbols: list[str]  # the element of each atom; empty if it is no molecule
+    nodes: list[str | int]  # what the user calls its nodes
 
     def largest(self) -> list[tuple[str, float]]:
         """Atoms and bonds, or nodes and edges, with what they add, the largest first.
@@ -158,7 +160,7 @@ class ExplainedGraph:
         one = self.found.folded(self.symbols) if self.symbols else self.found
         atom, bond = ("atom", "bond") if self.symbols else ("node", "edge")
         names = [f"{symbol}{k}" for k, symbol in enumerate(self.symbols)]
-        names = names or [str(k) for k in range(len(one.nodes))]
+        names = names or list(map(str, self.nodes))
         parts = [(f"{atom} {names[k]}", x) for k, x in enumerate(one.nodes.tolist())]
         for (a, b), x in zip(one.ends.T.tolist(), one.edges.tolist(), strict=True):
             parts.append((f"{bond} {names[a]}–{names[b]}", x))
@@ -206,9 +208,10 @@ def table(explained: list[ExplainedGraph]) -> str:
         one = graph.found
         for k, value in enumerate(one.nodes.tolist()):
             element = {"element": graph.symbols[k]} if graph.symbols else {}
-            rows.append({"id": one.id, "node": k, **element, "contribution": value})
+            rows.append({"id": one.id, "node": graph.nodes[k], **element, "contribution": value})
         for (a, b), value in zip(one.ends.T.tolist(), one.edges.tolist(), strict=True):
-            rows.append({"id": one.id, "source": a, "target": b, "contribution": value})
+            ends = {"source": graph.nodes[a], "target": graph.nodes[b]}
+            rows.append({"id": one.id, **ends, "contribution": value})
     columns = ["id", "node", "element", "source", "target", "contribution"]
     return csv_lines(rows, columns, header=True).decode()
 

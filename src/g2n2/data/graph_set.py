@@ -5,7 +5,7 @@ Readers collect one `GraphRecord` a graph and `assemble` them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -28,12 +28,24 @@ _TARGET_PLACES = {
     "pyg": "a target is data.y",
     "matrices": "matrices have no targets: give networkx graphs or PyG Data",
 }
-PER_GRAPH = ("rows", "elements", "smiles", "not_read", "other_atoms")
+PER_GRAPH = ("rows", "elements", "smiles", "not_read", "other_atoms", "nodes")
 """Entries of a source with one value per graph: its record, its elements, its SMILES, phrases on
-what the features leave out of it, and the symbols of atoms whose element has no feature."""
+what the features leave out of it, the symbols of atoms whose element has no feature, and the names
+of its nodes, where they are not their numbers."""
 COLUMN, DESCRIPTOR = "column ", "descriptor "
 """Prefixes of the names of graph features, which tell them from node features."""
 NO_FEATURES = "Nodes have no features: each gets a constant 1."
+
+
+def source_of_names(names: Sequence[Sequence[Hashable]]) -> dict[str, Any]:
+    """The entry of a source with the names of each graph's nodes; none if they are numbers."""
+    if all(str(name) == str(k) for of_graph in names for k, name in enumerate(of_graph)):
+        return {}
+    return {"nodes": tuple(tuple(map(_name, of_graph)) for of_graph in names)}
+
+
+def _name(node: Hashable) -> str | int:
+    return node if isinstance(node, int) else str(node)
 
 
 @dataclass(frozen=True)
@@ -202,6 +214,12 @@ class GraphSet(Described):
             splits={},
             source={**self.source, **per_graph},
         )
+
+    def node_name(self, graph: int, node: int) -> str | int:
+        """What the user calls a node of a graph; its number from 0 where nodes have no names."""
+        named = self.source.get("nodes", ())
+        name: str | int = named[graph][node] if len(named) == len(self) else node
+        return name
 
     @property
     def target_place(self) -> str:

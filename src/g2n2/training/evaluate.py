@@ -282,11 +282,11 @@ class Outcome(Described):
     def rows(self, truth: bool = False) -> list[Row]:
         """One dict for each record, in the order of the input, with the user's ids.
 
-        Nodes and edges are counted from 0 within their graph. If a target has the same name as
-        another column (`id`, `note`, `true a` beside a target a), its predictions are in
-        `predicted NAME`. `NAME low` and `NAME high` are the ends of the interval, NaN where there
-        is none; `note` says how the graph or prediction is unlike the training graphs, and is empty
-        if it is not.
+        Nodes have the names the user gave them, or else numbers from 0 within their graph. If a
+        target has the same name as another column (`id`, `note`, `true a` beside a target a), its
+        predictions are in `predicted NAME`. `NAME low` and `NAME high` are the ends of the
+        interval, NaN where there is none; `note` says how the graph or prediction is unlike the
+        training graphs, and is empty if it is not.
 
         A record that cannot be read and a molecule with an element that no training molecule has
         get NaN, and a note that says why.
@@ -329,10 +329,15 @@ class Outcome(Described):
         if graphs.level == "graph":
             return [(graph, {}) for graph in owners]
         rows = zip(owners, self.index.tolist(), strict=True)
+        name = graphs.node_name
         if graphs.level == "node":
-            return [(graph, {"node": row - int(graphs.node_offsets[graph])}) for graph, row in rows]
-        starts, ends = graphs.edges
-        return [(graph, {"source": int(starts[r]), "target": int(ends[r])}) for graph, r in rows]
+            first = graphs.node_offsets.tolist()
+            return [(graph, {"node": name(graph, row - first[graph])}) for graph, row in rows]
+        starts, ends = graphs.edges.tolist()
+        return [
+            (graph, {"source": name(graph, starts[r]), "target": name(graph, ends[r])})
+            for graph, r in rows
+        ]
 
     def _cells(self, truth: bool) -> dict[str, list[Any]]:
         """Known and predicted values, under unique names.

@@ -119,3 +119,13 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, files: dict[str, str], par
 def test_new_graphs_of_a_run_need_no_graphs_file_for_their_ids(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("graph,source,target\na,0,1\nb,0,1\n")
     assert read_graphs(tmp_path / "edges.csv", target=(), id="code").ids == ("a", "b")
+
+
+def test_nodes_keep_their_names(tmp_path: Path) -> None:
+    graphs = read_graphs(written(tmp_path, edges=EDGES, nodes=NODES, graphs=GRAPHS))
+    names = [[graphs.node_name(g, node) for node in range(n)] for g, n in enumerate(graphs.sizes)]
+    assert names == [["a", "b"], ["0", "1", "2", "9"]]
+    assert graphs.select([1]).node_name(0, 3) == "9"
+    plain = read_graphs(written(tmp_path, plain="graph,source,target\na,0,1\n") / "plain.csv")
+    assert plain.node_name(0, 1) == 1
+    assert "nodes" not in plain.source

@@ -135,3 +135,10 @@ def test_what_is_not_read_is_named() -> None:
     nx.set_node_attributes(graph, 5, "y")
     assert "Attributes not used: mass, y." in read_graphs([graph]).notes
     assert read_graphs([graph]).targets.tolist() == [[1]]
+
+
+def test_nodes_of_networkx_keep_their_names() -> None:
+    graph = nx.Graph([("b", "a"), ("a", 7)])
+    graphs = read_graphs([graph, nx.path_graph(3)])
+    assert [graphs.node_name(0, node) for node in range(3)] == ["b", "a", 7]
+    assert "nodes" not in read_graphs([nx.path_graph(3)]).source

@@ -25,7 +25,7 @@ import numpy as np
 from ...described import counted
 from ...errors import DataError
 from ...graphs.text import NEGATIVE_NODE, are_numbers, negative_node
-from ..graph_set import COLUMN, Floats, GraphSet, Ints, Level, graph_set
+from ..graph_set import COLUMN, Floats, GraphSet, Ints, Level, graph_set, source_of_names
 from . import Options
 from .labels import read_labels, targets_of_columns
 from .tables import (
@@ -91,6 +91,7 @@ def read_edge_lists(path: Path, options: Options) -> GraphSet:
     if weight:
         fields["weights"] = _numeric_column(edges, weight)[edge_rows]
     source = {"format": "edge list", "split_column": None, **fields.pop("source", {})}
+    source |= source_of_names([list(node_rows[graph]) for graph in order])
     return graph_set(
         sizes,
         np.bincount(owner, minlength=len(order)),

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ...graphs import adjacency, refuse_multigraph
 from ...graphs.conversion import check_edge_index, refuse_batch, to_numpy
-from ..graph_set import GraphRecord, GraphSet, Level, as_float32, assemble
+from ..graph_set import GraphRecord, GraphSet, Level, as_float32, assemble, source_of_names
 from . import Options
 from .labels import targets_of_array
 from .tables import shortened
@@ -188,7 +188,7 @@ def read_networkx(graphs: Sequence[Any], options: Options) -> GraphSet:
     ):
         unused |= {str(key) for key in held - used if key != "y" or of != level}
     read = read_pyg(data, replace(options, level=level), unused)
-    return replace(read, source={"format": "networkx"})
+    return replace(read, source={"format": "networkx", **source_of_names([*map(list, graphs)])})
 
 
 def _as_pyg(graph: Any, where: str, level: Level) -> SimpleNamespace:
