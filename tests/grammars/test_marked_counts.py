@@ -153,6 +153,11 @@ def test_beyond_one_mark_is_refused_with_its_image(name: str) -> None:
     assert "no sentence with one mark" in str(caught.value)
 
 
+def test_an_image_that_is_not_complete_is_given_by_its_edges() -> None:
+    with pytest.raises(LoweringError, match=r"4 or more \(6 vertices, 12 edges: 0–1, .*, 4–5\)"):
+        formula("octahedron")
+
+
 SMALL = [nx.gnp_random_graph(8, 0.7, seed=seed) for seed in (5, 6)]
 FIVE = [graph for graph in nx.graph_atlas_g() if len(graph) == 5]
 

@@ -281,7 +281,9 @@ def _check(pattern: nx.Graph) -> None:
 
 def _beyond(pattern: nx.Graph, image: nx.Graph, induced: bool, marks: int, width: int) -> str:
     size, edges = image.number_of_nodes(), image.number_of_edges()
-    shown = f"K{size}" if edges == size * (size - 1) // 2 else f"{size} vertices, {edges} edges"
+    listed = ", ".join(f"{a}–{b}" for a, b in sorted(image.edges))
+    complete = edges == size * (size - 1) // 2
+    shown = f"K{size}" if complete else f"{size} vertices, {edges} edges: {listed}"
     whose = (
         "induced counts subtract those of every denser pattern, among whose images"
         if induced
@@ -298,11 +300,10 @@ def _beyond(pattern: nx.Graph, image: nx.Graph, induced: bool, marks: int, width
             f"{seen + 1} or more ({shown}), and {test}, which bounds them, sees treewidth "
             f"{seen} only"
         )
-    listed = ", ".join(f"{a}–{b}" for a, b in sorted(image.edges))
     apex = "an apex, a vertex" if marks == 1 else f"{marks} apexes, vertices"
     return (
         f"{no_sentence} is known to count this pattern of {count}: {whose} is one without {apex} "
-        f"whose removal leaves treewidth {width} ({shown}: {listed}); whether others do is open"
+        f"whose removal leaves treewidth {width} ({shown}); whether others do is open"
     )
 
 
