@@ -93,13 +93,32 @@ def test_folds(tmp_path: Path) -> None:
     pytest.importorskip("rdkit", reason="molecules are read with RDKit")
     molecules(tmp_path, [f"{'C' * (k + 2)},{k % 3}" for k in range(30)], "smiles,fold")
     graphs = read_graphs(tmp_path / "mine.csv", split_column="fold")
-    parts = lists(split(graphs, "fold:2"))
+    parts = lists(split(graphs, "fold:1"))  # as the column says
     assert parts["test"] == list(range(1, 30, 3))
     assert len(parts["validation"]) == 2
-    with pytest.raises(DataError, match="has no fold '4'; it has fold-1, fold-2, fold-3"):
+    with pytest.raises(DataError, match="has no fold '4'; it has fold-0, fold-1, fold-2"):
         split(graphs, "fold:4")
-    with pytest.raises(DataError, match="choose one as fold:1"):
+    with pytest.raises(
+        DataError, match="choose one with --split fold:0 --option split_column=fold"
+    ):
         split(graphs, "stored")
+
+
+def test_folds_keep_their_numbers_and_are_no_targets(tmp_path):
+    pytest.importorskip("rdkit")
+    cells = "".join(f"{'C' * (1 + k)},{k / 10},{k % 3}\n" for k in range(9))
+    (tmp_path / "mine.csv").write_text(f"smiles,y,fold\n{cells}")
+    graphs = read_graphs(tmp_path / "mine.csv", split_column="fold")
+    assert {name: rows.tolist() for name, rows in graphs.splits.items()} == {
+        "fold-0": [0, 3, 6],
+        "fold-1": [1, 4, 7],
+        "fold-2": [2, 5, 8],
+    }
+    graphs = read_graphs(tmp_path / "mine.csv")
+    assert [column.name for column in graphs.columns] == ["y"]
+    assert any("Column fold has a name of folds" in note for note in graphs.notes)
+    with pytest.raises(DataError, match="--option split_column=NAME"):
+        split(graphs, "fold:1")
 
 
 def test_a_file_of_numbers_counts_the_rows_of_the_input(tmp_path: Path) -> None:

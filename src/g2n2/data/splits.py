@@ -232,9 +232,12 @@ def _given_parts(graphs: GraphSet, how: str) -> Parts:
     folds = {name: members for name, members in parts.items() if name.startswith("fold-")}
     if kind == "fold":
         if f"fold-{argument}" not in folds:
-            held = (
-                f"it has {', '.join(folds)}" if folds else "it has none: take random or column:NAME"
-            )
+            held = f"it has {', '.join(folds)}"
+            if not folds:
+                held = (
+                    "it has none: take random, or read a column of fold numbers with --option "
+                    "split_column=NAME (split_column=NAME)"
+                )
             raise DataError(f"{graphs.name} has no fold {argument!r}; {held}")
         test = folds[f"fold-{argument}"]
         return {"train": np.setdiff1d(np.arange(len(graphs)), test), "test": test}
@@ -248,7 +251,12 @@ def _given_parts(graphs: GraphSet, how: str) -> Parts:
             f"table with split_column={argument!r}"
         )
     elif folds and "train" not in parts:
-        raise DataError(f"{graphs.name} has folds: {', '.join(parts)}; choose one as fold:1")
+        first = next(iter(folds)).replace("-", ":", 1)
+        with_column = f" --option split_column={column}" if column else ""
+        raise DataError(
+            f"{graphs.name} has folds: {', '.join(parts)}; choose one with --split {first}"
+            f"{with_column}"
+        )
     if "train" not in parts:
         held = ", ".join(parts) or "none"
         raise DataError(f"the split of {graphs.name} has no part 'train' (parts: {held})")

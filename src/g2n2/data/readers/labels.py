@@ -90,10 +90,12 @@ def read_labels(
         notes.append(f"Column {split_column} gives the split.")
     if wanted is None:
         free = [column for column in free if column != id_column]
-        by_name = [column for column in free if column.lower() in (*_ID_NAMES, *_INDEX_NAMES)]
+        no_targets = (*_ID_NAMES, *_INDEX_NAMES, *_SPLIT_NAMES)
+        by_name = [column for column in free if column.lower() in no_targets]
         for column in _numeric(table, by_name, options, []):
+            what = "folds" if column.lower() in _SPLIT_NAMES else "ids"
             notes.append(
-                f"Column {column} has a name of ids: it is learned only if it is a --target."
+                f"Column {column} has a name of {what}: it is learned only if it is a --target."
             )
         free = [column for column in free if column not in by_name]
         wanted = _numeric(table, free, options, notes)
@@ -198,12 +200,11 @@ def stored_split(
 
 
 def rows_by_part(names: Sequence[str], where: str, places: Sequence[str] = ()) -> dict[str, Ints]:
-    """Rows by part of the split: `train`, `validation` and `test`, or `fold-1`, `fold-2`, …."""
+    """Rows by part of the split: `train`, `validation` and `test`, or `fold-0`, `fold-1`, …."""
     folds = numbers(names)
     if folds is not None and not np.isnan(folds).any() and len(np.unique(folds)) > 1:
         return {
-            f"fold-{number}": np.flatnonzero(folds == fold)
-            for number, fold in enumerate(np.unique(folds), start=1)
+            f"fold-{class_name(fold)}": np.flatnonzero(folds == fold) for fold in np.unique(folds)
         }
     parts: dict[str, list[int]] = {}
     for row, name in enumerate(names):
