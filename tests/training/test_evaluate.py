@@ -118,7 +118,7 @@ def test_nodes_and_edges_are_counted_within_their_graph():
 
 def test_nodes_have_the_names_the_user_gave_them():
     nodes, edges = small_set("node", graphs=2), small_set("edge", graphs=2)
-    names = {"nodes": tuple(tuple(f"n{k + 1}" for k in range(n)) for n in nodes.sizes)}
+    names = {"names_of_nodes": tuple(tuple(f"n{k + 1}" for k in range(n)) for n in nodes.sizes)}
     rows = outcome(replace(nodes, source=MappingProxyType(names))).rows()
     assert [row["node"] for row in rows] == [f"n{k + 1}" for n in nodes.sizes for k in range(n)]
     rows = outcome(replace(edges, source=MappingProxyType(names)).select([1])).rows()

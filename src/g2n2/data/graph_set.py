@@ -28,7 +28,7 @@ _TARGET_PLACES = {
     "pyg": "a target is data.y",
     "matrices": "matrices have no targets: give networkx graphs or PyG Data",
 }
-PER_GRAPH = ("rows", "elements", "smiles", "not_read", "other_atoms", "nodes")
+PER_GRAPH = ("rows", "elements", "smiles", "not_read", "other_atoms", "names_of_nodes")
 """Entries of a source with one value per graph: its record, its elements, its SMILES, phrases on
 what the features leave out of it, the symbols of atoms whose element has no feature, and the names
 of its nodes, where they are not their numbers."""
@@ -41,7 +41,7 @@ def source_of_names(names: Sequence[Sequence[Hashable]]) -> dict[str, Any]:
     """The entry of a source with the names of each graph's nodes; none if they are numbers."""
     if all(str(name) == str(k) for of_graph in names for k, name in enumerate(of_graph)):
         return {}
-    return {"nodes": tuple(tuple(map(_name, of_graph)) for of_graph in names)}
+    return {"names_of_nodes": tuple(tuple(map(_name, of_graph)) for of_graph in names)}
 
 
 def _name(node: Hashable) -> str | int:
@@ -217,7 +217,7 @@ class GraphSet(Described):
 
     def node_name(self, graph: int, node: int) -> str | int:
         """What the user calls a node of a graph; its number from 0 where nodes have no names."""
-        named = self.source.get("nodes", ())
+        named = self.source.get("names_of_nodes", ())
         name: str | int = named[graph][node] if len(named) == len(self) else node
         return name
 

@@ -128,4 +128,4 @@ def test_nodes_keep_their_names(tmp_path: Path) -> None:
     assert graphs.select([1]).node_name(0, 3) == "9"
     plain = read_graphs(written(tmp_path, plain="graph,source,target\na,0,1\n") / "plain.csv")
     assert plain.node_name(0, 1) == 1
-    assert "nodes" not in plain.source
+    assert "names_of_nodes" not in plain.source

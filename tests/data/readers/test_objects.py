@@ -141,4 +141,4 @@ def test_nodes_of_networkx_keep_their_names() -> None:
     graph = nx.Graph([("b", "a"), ("a", 7)])
     graphs = read_graphs([graph, nx.path_graph(3)])
     assert [graphs.node_name(0, node) for node in range(3)] == ["b", "a", 7]
-    assert "nodes" not in read_graphs([nx.path_graph(3)]).source
+    assert "names_of_nodes" not in read_graphs([nx.path_graph(3)]).source
