@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from g2n2.data.readers.tables import is_missing, is_number, number_of, read_table
+from g2n2.data.reading import read_graphs
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,10 @@ def test_a_decimal_comma_after_a_minus_sign(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("smiles;y\nC;\N{MINUS SIGN}0,5\nCC;1,5\n")
     assert read_table(path).columns["y"] == ("\N{MINUS SIGN}0.5", "1.5")
+
+
+def test_an_id_that_reads_as_missing_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit", reason="molecules are read with RDKit")
+    path = tmp_path / "a.csv"
+    path.write_text("id,smiles,y\nNA,C,1.5\nK,CC,2.5\n")
+    assert any("as 'NA' stands for an empty cell" in note for note in read_graphs(path).notes)

@@ -81,7 +81,10 @@ def read_labels(
         repeated = [cell for cell, count in Counter(cells).items() if count > 1]
         empty = any(map(is_missing, cells))
         if options.id is None and (empty or repeated):
-            why = "a cell is empty" if empty else f"{repeated[0]!r} occurs more than once"
+            why = f"{repeated[0]!r} occurs more than once" if repeated else ""
+            if empty:
+                written = next((cell for cell in cells if cell and is_missing(cell)), "")
+                why = f"{written!r} stands for an empty cell" if written else "a cell is empty"
             notes.append(f"Column {naming} gives no ids, as {why}: rows are numbered from 0.")
             id_column = None
         else:
