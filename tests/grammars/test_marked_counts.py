@@ -12,7 +12,14 @@ from networkx.algorithms.isomorphism import GraphMatcher
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
 from g2n2.grammars.derivations import derive_word
-from g2n2.grammars.subgraph_counts import formula, marked_homomorphisms, subgraph_count
+from g2n2.grammars.subgraph_counts import (
+    _has_complete_image,
+    formula,
+    homomorphisms,
+    images,
+    marked_homomorphisms,
+    subgraph_count,
+)
 from g2n2.graphs.names import graph_of_name
 from g2n2.language.exact_values import exact_value
 from g2n2.language.operations import BINDERS
@@ -151,6 +158,30 @@ def test_beyond_one_mark_is_refused_with_its_image(name: str) -> None:
     with pytest.raises(LoweringError, match=r"treewidth 4 or more \(K5\)") as caught:
         formula(name)
     assert "no sentence with one mark" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["P11", "P12", "P40", "C11", "C12", "C13", "C30"])
+def test_patterns_too_large_to_list_their_images_are_refused_with_one(name: str) -> None:
+    with pytest.raises(LoweringError, match=r"treewidth 4 or more \(one with K5 as a minor\)"):
+        formula(name)
+
+
+@pytest.mark.parametrize("name", ["star 12", "K2,9", "induced K12"])
+def test_no_such_image_is_claimed_where_there_is_none(name: str) -> None:
+    """All images of a star are stars; K12 is induced wherever it is."""
+    with pytest.raises(LoweringError) as refused:
+        formula(name)
+    assert "K5 as a minor" not in str(refused.value)
+
+
+def test_a_complete_image_that_is_found_is_there() -> None:
+    """Treewidth 3 is a minor K4: a listed image without a column of treewidth 2."""
+    drawn = [nx.gnm_random_graph(n, n, seed=seed) for n in (6, 7, 8) for seed in range(12)]
+    connected = [graph for graph in drawn if nx.is_connected(graph)]
+    found = [_has_complete_image(graph, 4) for graph in connected]
+    listed = [any(homomorphisms(g) is None for g, _ in images((1, graph))) for graph in connected]
+    assert all(there or not said for said, there in zip(found, listed, strict=True))
+    assert {*found} == {True, False}
 
 
 def test_an_image_that_is_not_complete_is_given_by_its_edges() -> None:

@@ -192,6 +192,8 @@ def _shape(graph: nx.Graph) -> object:
 
 MOST_VERTICES = 10
 """A path of ten vertices has as many partitions as the ninth Bell number, 21,147."""
+_COLOURED, _COLOURINGS = 16, 50_000
+"""Vertices and steps of a search for a complete image of a larger pattern."""
 
 LAPLACIAN = "diag(A1) − A"
 NORMALISED_LAPLACIAN = "diag(inv(sqrt(A1)))(diag(A1) − A)diag(inv(sqrt(A1)))"
@@ -209,22 +211,25 @@ def subgraph_count(
     is refused, with the image of the pattern that is out of reach.
     """
     _check(pattern)
+    too_dense = induced and len(pattern) > marks + width + 1
+    if not too_dense:
+        _check_size(pattern, marks, width)
     total: list[tuple[nx.Graph, int]] = []
     if not induced:
         total = images((1, pattern))
-    elif len(pattern) <= marks + width + 1:
+    elif not too_dense:
         total = images(*_supergraphs(pattern))
     else:  # K_n is among its supergraphs, with factor ±1
         total = [(nx.complete_graph(len(pattern)), 1)]
-    copies = automorphisms(pattern)
     missing: list[nx.Graph] = []
     for used in range(marks + 1):
-        sentences = [(Fraction(x, copies), _homomorphisms(g, used, width)) for g, x in total]
-        missing = [g for (g, _), (_, term) in zip(total, sentences, strict=True) if term is None]
+        terms = [(x, _homomorphisms(g, used, width)) for g, x in total]
+        missing = [g for (g, _), (_, term) in zip(total, terms, strict=True) if term is None]
         if not missing:
-            return sum_of([x * sentence for x, sentence in sentences if sentence is not None])
+            copies = automorphisms(pattern)
+            return sum_of([Fraction(x, copies) * term for x, term in terms if term is not None])
     hardest = max(missing, key=lambda image: (_degeneracy(image), -len(image)))
-    raise LoweringError(_beyond(pattern, hardest, induced, marks, width))
+    raise LoweringError(_beyond(pattern, hardest, marks, width, induced=induced))
 
 
 def _homomorphisms(image: nx.Graph, marks: int, width: int) -> Term | None:
@@ -269,21 +274,85 @@ def _supergraphs(pattern: nx.Graph) -> list[tuple[int, nx.Graph]]:
 
 
 def _check(pattern: nx.Graph) -> None:
-    size, most = pattern.number_of_nodes(), MOST_VERTICES
-    if size and not nx.is_connected(pattern):
-        most -= 1  # its parts may fall together in more ways
-    if not 1 <= size <= most:
-        parts = " in several parts" if most < MOST_VERTICES else ""
-        raise LoweringError(f"a pattern{parts} has 1 to {most} vertices, got {size}")
     if pattern.is_directed() or nx.number_of_selfloops(pattern):
         raise LoweringError("a pattern is a simple undirected graph, without loops")
+    if not pattern:
+        raise LoweringError("a pattern has at least one vertex, got none")
 
 
-def _beyond(pattern: nx.Graph, image: nx.Graph, induced: bool, marks: int, width: int) -> str:
+def _check_size(pattern: nx.Graph, marks: int, width: int) -> None:
+    """Refuse what has too many images to list, with one that is out of reach if there is one."""
+    size, most, parts = len(pattern), MOST_VERTICES, ""
+    if not nx.is_connected(pattern):
+        most, parts = most - 1, " in several parts"  # which may fall together in more ways
+    if size <= most:
+        return
+    out_of_reach = width + marks + 2
+    if _has_complete_image(pattern, out_of_reach):
+        shown = f"one with K{out_of_reach} as a minor"
+        raise LoweringError(_beyond(pattern, nx.complete_graph(out_of_reach), marks, width, shown))
+    raise LoweringError(
+        f"a pattern{parts} has 1 to {most} vertices, got {size}: larger ones have too many images"
+    )
+
+
+def _has_complete_image(pattern: nx.Graph, size: int) -> bool:
+    """Whether an image was found with the treewidth of K_size at least; without one all is open.
+
+    It is K_size itself, or has it as a minor: where the pattern with an edge contracted has such an
+    image, the pattern has one with that edge still in it.
+    """
+    graph = nx.convert_node_labels_to_integers(pattern)
+    while graph.number_of_edges() >= size * (size - 1) // 2:
+        if len(graph) <= _COLOURED and _maps_onto_complete(graph, size):
+            return True
+        v = min((v for v in graph if graph.degree(v)), key=graph.degree)
+        near = min(graph[v], key=graph.degree)
+        graph = nx.contracted_nodes(graph, near, v, self_loops=False)
+    return False
+
+
+def _maps_onto_complete(graph: nx.Graph, size: int) -> bool:
+    """Whether some colours of the vertices, unequal along edges, meet in all pairs along edges."""
+    order = [v for part in nx.connected_components(graph) for v in nx.bfs_tree(graph, min(part))]
+    earlier = [[u for u in order[:i] if graph.has_edge(u, v)] for i, v in enumerate(order)]
+    edges_left = [sum(map(len, earlier[i:])) for i in range(len(order) + 1)]
+    pairs, colours = size * (size - 1) // 2, dict.fromkeys(order, 0)
+    steps = 0
+
+    def grown(i: int, used: int, met: frozenset[frozenset[int]]) -> bool:
+        nonlocal steps
+        steps += 1
+        if len(met) == pairs:
+            return True  # what is left may stay as it is
+        if len(met) + edges_left[i] < pairs or steps > _COLOURINGS:
+            return False
+        near = {colours[u] for u in earlier[i]}
+        for colour in range(min(used + 1, size)):
+            if colour in near:
+                continue
+            colours[order[i]] = colour
+            more = met | {frozenset((colour, other)) for other in near}
+            if grown(i + 1, max(used, colour + 1), more):
+                return True
+        return False
+
+    return grown(0, 0, frozenset())
+
+
+def _beyond(
+    pattern: nx.Graph,
+    image: nx.Graph,
+    marks: int,
+    width: int,
+    shown: str = "",
+    induced: bool = False,
+) -> str:
+    """Why a pattern with that image has no sentence; `shown` is what the image is called."""
     size, edges = image.number_of_nodes(), image.number_of_edges()
     listed = ", ".join(f"{a}–{b}" for a, b in sorted(image.edges))
     complete = edges == size * (size - 1) // 2
-    shown = f"K{size}" if complete else f"{size} vertices, {edges} edges: {listed}"
+    shown = shown or (f"K{size}" if complete else f"{size} vertices, {edges} edges: {listed}")
     whose = (
         "induced counts subtract those of every denser pattern, among whose images"
         if induced
