@@ -74,6 +74,7 @@ CALLS: dict[str, list[Stage]] = {
     "measure": [
         {
             "bench": [
+                bench("training", "inference", "epoch", "product", "large", "profile"),
                 cells("q1", "speed/grammars"),
                 cells("q2", "speed/networks"),
                 bench("marks", "nodes", "width", "batch", "marks-nodes"),

@@ -266,3 +266,12 @@ def test_entries_of_a_that_are_0_have_gradients():
     assert torch.autograd.gradcheck(
         lambda a: model.network(a, *rest), adjacency.requires_grad_(), fast_mode=True
     )
+
+
+def test_chunks_grow_with_the_threads_of_a_cpu(monkeypatch):
+    """Each thread has a cache of its own."""
+    one, three = [], []
+    for threads, sizes in ((1, one), (3, three)):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        sizes += [packed_mlp.chunk_bytes(torch.device(name)) for name in ("cpu", "cuda")]
+    assert three == [3 * one[0], one[1]]
