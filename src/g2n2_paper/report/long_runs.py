@@ -17,9 +17,10 @@ WIDTH = 64
 
 
 def label(cell: str) -> str:
-    """`wide, width 128, 200 epochs` of a cell or of a pattern of cells."""
+    """`wide, tuned, width 128, 150 epochs` of a cell or of a pattern of cells."""
     _, _, _, network, _, *rest = cell.split("/")
     words = [NETWORK_LABELS.get(network, network), "wide" if "wider" in rest else ""]
+    words.append("tuned" if "tuned" in rest else "")
     if width := given(rest, "width"):
         words.append(f"width {width}")
     return ", ".join(filter(None, [*words, f"{given(rest, 'epochs')} epochs"]))
@@ -41,13 +42,13 @@ def _cells(results: Results) -> list[list[str]]:
     return [name.split("/") for name in names if name.startswith("single/")]
 
 
-def _place(pattern: str) -> tuple[bool, int, str, int, int, bool]:
+def _place(pattern: str) -> tuple[bool, int, str, int, int, bool, bool]:
     """By network, epochs, width and distances."""
     _, _, _, network, _, *rest = pattern.split("/")
     known = [*NETWORK_LABELS]
     number = known.index(network) if network in known else len(known)
     sizes = given(rest, "epochs") or 0, given(rest, "width") or WIDTH
-    return network not in known, number, network, *sizes, "wider" in rest
+    return network not in known, number, network, *sizes, "wider" in rest, "tuned" in rest
 
 
 def chosen(results: Results, target: str) -> tuple[str, Value] | None:
