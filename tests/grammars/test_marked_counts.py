@@ -11,9 +11,9 @@ from networkx.algorithms.isomorphism import GraphMatcher
 
 from g2n2.errors import LoweringError
 from g2n2.grammars.catalogue import find_grammar
+from g2n2.grammars.complete_images import has_complete_image
 from g2n2.grammars.derivations import derive_word
 from g2n2.grammars.subgraph_counts import (
-    _has_complete_image,
     formula,
     homomorphisms,
     images,
@@ -178,7 +178,7 @@ def test_a_complete_image_that_is_found_is_there() -> None:
     """Treewidth 3 is a minor K4: a listed image without a column of treewidth 2."""
     drawn = [nx.gnm_random_graph(n, n, seed=seed) for n in (6, 7, 8) for seed in range(12)]
     connected = [graph for graph in drawn if nx.is_connected(graph)]
-    found = [_has_complete_image(graph, 4) for graph in connected]
+    found = [has_complete_image(graph, 4) for graph in connected]
     listed = [any(homomorphisms(g) is None for g, _ in images((1, graph))) for graph in connected]
     assert all(there or not said for said, there in zip(found, listed, strict=True))
     assert {*found} == {True, False}

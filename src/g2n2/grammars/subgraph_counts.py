@@ -27,6 +27,7 @@ from ..language.parsing import parse
 from ..language.sorts import M, V
 from ..language.terms import ONE, A, Apply, Leaf, Term, apply, mark_sum, power
 from .coercion import GrammarLike, as_grammar
+from .complete_images import has_complete_image
 from .membership import factors, joined
 
 Blocks = tuple[tuple[int, ...], ...]
@@ -192,8 +193,6 @@ def _shape(graph: nx.Graph) -> object:
 
 MOST_VERTICES = 10
 """A path of ten vertices has as many partitions as the ninth Bell number, 21,147."""
-_COLOURED, _COLOURINGS = 16, 50_000
-"""Vertices and steps of a search for a complete image of a larger pattern."""
 
 LAPLACIAN = "diag(A1) − A"
 NORMALISED_LAPLACIAN = "diag(inv(sqrt(A1)))(diag(A1) − A)diag(inv(sqrt(A1)))"
@@ -288,56 +287,12 @@ def _check_size(pattern: nx.Graph, marks: int, width: int) -> None:
     if size <= most:
         return
     out_of_reach = width + marks + 2
-    if _has_complete_image(pattern, out_of_reach):
+    if has_complete_image(pattern, out_of_reach):
         shown = f"one with K{out_of_reach} as a minor"
         raise LoweringError(_beyond(pattern, nx.complete_graph(out_of_reach), marks, width, shown))
     raise LoweringError(
         f"a pattern{parts} has 1 to {most} vertices, got {size}: larger ones have too many images"
     )
-
-
-def _has_complete_image(pattern: nx.Graph, size: int) -> bool:
-    """Whether an image was found with the treewidth of K_size at least; without one all is open.
-
-    It is K_size itself, or has it as a minor: where the pattern with an edge contracted has such an
-    image, the pattern has one with that edge still in it.
-    """
-    graph = nx.convert_node_labels_to_integers(pattern)
-    while graph.number_of_edges() >= size * (size - 1) // 2:
-        if len(graph) <= _COLOURED and _maps_onto_complete(graph, size):
-            return True
-        v = min((v for v in graph if graph.degree(v)), key=graph.degree)
-        near = min(graph[v], key=graph.degree)
-        graph = nx.contracted_nodes(graph, near, v, self_loops=False)
-    return False
-
-
-def _maps_onto_complete(graph: nx.Graph, size: int) -> bool:
-    """Whether some colours of the vertices, unequal along edges, meet in all pairs along edges."""
-    order = [v for part in nx.connected_components(graph) for v in nx.bfs_tree(graph, min(part))]
-    earlier = [[u for u in order[:i] if graph.has_edge(u, v)] for i, v in enumerate(order)]
-    edges_left = [sum(map(len, earlier[i:])) for i in range(len(order) + 1)]
-    pairs, colours = size * (size - 1) // 2, dict.fromkeys(order, 0)
-    steps = 0
-
-    def grown(i: int, used: int, met: frozenset[frozenset[int]]) -> bool:
-        nonlocal steps
-        steps += 1
-        if len(met) == pairs:
-            return True  # what is left may stay as it is
-        if len(met) + edges_left[i] < pairs or steps > _COLOURINGS:
-            return False
-        near = {colours[u] for u in earlier[i]}
-        for colour in range(min(used + 1, size)):
-            if colour in near:
-                continue
-            colours[order[i]] = colour
-            more = met | {frozenset((colour, other)) for other in near}
-            if grown(i + 1, max(used, colour + 1), more):
-                return True
-        return False
-
-    return grown(0, 0, frozenset())
 
 
 def _beyond(
