@@ -75,7 +75,7 @@ def run(out: Path, cache: str | None, goal: float, **settings: Any) -> None:
         "curve": curve,
         "config": replace(config, options=options).as_dict(),
         "made_with": provenance(torch.device("cuda" if gpu else "cpu")),
-        "command": " ".join(sys.argv[1:]),
+        "command": " ".join(without_cache(sys.argv[1:])),
     }
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -99,6 +99,14 @@ def table() -> str:
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines if len(lines) > 2 else ["No record yet."])
+
+
+def without_cache(words: list[str]) -> list[str]:
+    """The words of a command that its outcome depends on: not where the cache file lies."""
+    if "--cache" not in words:
+        return words
+    place = words.index("--cache")
+    return [*words[:place], *words[place + 2 :]]
 
 
 def comma_separated(text: str) -> tuple[str, ...]:

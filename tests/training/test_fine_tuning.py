@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,16 @@ def outputs(model: torch.nn.Module, config: RunConfig, parts: Any) -> Any:
 
     store = make_store(config, parts.graphs, torch.device("cpu"))
     return predict(model, parts, store, np.arange(len(parts.graphs))).predicted
+
+
+@contextmanager
+def data_moved(run: Run, folder: Path) -> Iterator[None]:
+    """While open, the data of a run lies elsewhere."""
+    moved = Path(run.config.dataset).rename(folder / "elsewhere.csv")
+    try:
+        yield
+    finally:
+        moved.rename(run.config.dataset)
 
 
 def test_before_the_first_step_it_predicts_what_the_trained_network_does(trained: Run) -> None:
@@ -337,11 +349,8 @@ def test_what_may_have_been_trained_on_is_counted_where_it_is_not_known(
     (folder / KEYS).unlink()  # as in folders of earlier versions
     largest = max(len(text) for text in texts_of(on_molecules, "train"))
     data = molecules_csv(tmp_path / "mine.csv", range(40), "m")
-    moved = Path(on_molecules.config.dataset).rename(tmp_path / "elsewhere.csv")
-    try:
+    with data_moved(on_molecules, tmp_path):
         tuned, _ = started(Run(folder, "cpu"), data, tmp_path / "run", seed=3)
-    finally:
-        moved.rename(on_molecules.config.dataset)
     texts = texts_of(tuned, "test")
     count = sum(len(text) <= largest for text in texts)
     assert 0 < count < len(texts)
@@ -398,11 +407,8 @@ def test_a_run_whose_data_is_gone_knows_its_graphs(on_molecules: Run, tmp_path: 
     known = {*texts_of(on_molecules, "train")}
     data = molecules_csv(tmp_path / "mine.csv", range(40), "m")
     folder = shutil.copytree(on_molecules.folder, tmp_path / "alone")
-    moved = Path(on_molecules.config.dataset).rename(tmp_path / "elsewhere.csv")
-    try:
+    with data_moved(on_molecules, tmp_path):
         tuned, _ = started(Run(folder, "cpu"), data, tmp_path / "run", seed=3)
-    finally:
-        moved.rename(on_molecules.config.dataset)
     texts = texts_of(tuned, "test")
     count = sum(text in known for text in texts)
     assert 0 < count < len(texts)
