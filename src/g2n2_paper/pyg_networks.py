@@ -64,6 +64,8 @@ class OfDistances(nn.Module):
         self,
         node_features: int = 0,
         edge_features: int = 0,
+        width: int = 128,
+        layers: int = 6,
         out: int = 1,
         task: Task = "graph",
         **options: Any,
@@ -76,6 +78,11 @@ class OfDistances(nn.Module):
         preset = Preset(name, decision=())
         plan = plan_readout({V: 1}, task, preset, "sum", (), out, False)
         self.readout = Readout(plan, preset, typical_size=1.0)
+        self.make(width, layers)
+
+    def make(self, width: int, layers: int) -> None:
+        """Make the network of PyG."""
+        raise NotImplementedError
 
     def forward(self, batch: GraphBatch) -> Tensor:
         return self.network(batch.adjacency, batch.nodes, batch.edges, batch.mask)
@@ -96,17 +103,9 @@ class OfDistances(nn.Module):
 class SchNet(OfDistances):
     """PyG's SchNet on all pairs of atoms within its cutoff of 10 Å, with its default basis."""
 
-    def __init__(
-        self,
-        node_features: int = 0,
-        edge_features: int = 0,
-        width: int = 128,
-        layers: int = 6,
-        **options: Any,
-    ) -> None:
+    def make(self, width: int, layers: int) -> None:
         from torch_geometric.nn import SchNet as OfPyG
 
-        super().__init__(node_features, edge_features, **options)
         self.pairs: tuple[Tensor, Tensor] | None = None
         self.schnet = OfPyG(
             width, width, layers, interaction_graph=lambda positions, batch: self.pairs
@@ -129,17 +128,9 @@ class ViSNet(OfDistances):
     that is lost with that does not change its outputs.
     """
 
-    def __init__(
-        self,
-        node_features: int = 0,
-        edge_features: int = 0,
-        width: int = 128,
-        layers: int = 6,
-        **options: Any,
-    ) -> None:
+    def make(self, width: int, layers: int) -> None:
         from torch_geometric.nn.models import ViSNet as OfPyG
 
-        super().__init__(node_features, edge_features, **options)
         self.visnet = OfPyG(hidden_channels=width, num_layers=layers)
         self.pairs = GivenPairs()
         self.visnet.representation_model.distance = self.pairs
